@@ -1,0 +1,45 @@
+# Entry points; CMake does the work. `make help` lists them.
+BUILD      ?= build
+BUILD_TYPE ?= Release
+CMAKE      := $(CURDIR)/.venv/bin/cmake
+CTEST      := $(CURDIR)/.venv/bin/ctest
+NINJA      := $(CURDIR)/.venv/bin/ninja
+PYTHON     := $(CURDIR)/.venv/bin/python
+
+.PHONY: all setup configure build demo test test-long bench bench-peers format lint clean help
+
+all: build
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+setup: ## install what is missing: Debian packages, .venv with torch 2.13
+	@scripts/setup
+
+configure: setup
+	@[ -f $(BUILD)/build.ninja ] || $(CMAKE) -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(NINJA) -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) \
+	  -DPython3_EXECUTABLE=$(PYTHON)
+
+build: configure ## build everything into build/
+	@$(CMAKE) --build $(BUILD)
+
+demo: build ## fetch the default model, inspect it, run it, compare it with eager
+	@scripts/demo $(BUILD)
+
+test: build ## all tests (what CI runs)
+	@$(CTEST) --test-dir $(BUILD) --output-on-failure --no-tests=error -LE long
+
+test-long: build ## the tests that take hours too: ten million fuzz inputs, …
+	@$(CTEST) --test-dir $(BUILD) --output-on-failure --no-tests=error
+
+bench: build ## our benchmarks
+	@scripts/bench $(BUILD)
+
+format: setup ## clang-format everything
+	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i
+
+lint: configure ## clang-format in check mode, clang-tidy, layer rule
+	@scripts/lint $(BUILD)
+
+clean: ## remove the build
+	@rm -rf $(BUILD) build-*

@@ -1,0 +1,20 @@
+// Short ways to throw a halftone::Error with a formatted message.
+#pragma once
+
+#include <fmt/format.h>
+
+#include "halftone/error.h"
+
+namespace halftone {
+
+template <typename... Args>
+Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  return Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+template <typename... Args>
+[[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
+  throw Error(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace halftone

@@ -1,19 +1,10 @@
-// Where the library's messages go. The library never prints: the default sink drops everything, programs install their own.
+// How the library's rooms write messages; where these go is halftone/log.h's business.
 #pragma once
 
-#include <functional>
-#include <string_view>
-
 #include "base/errors.h"
+#include "halftone/log.h"
 
 namespace halftone {
-
-enum class LogLevel { kDebug, kInfo, kWarning };
-
-using LogSink = std::function<void(LogLevel, std::string_view)>;
-
-/// Replaces the process-wide sink (empty: drop). Thread-safe; a message under way may still reach the old sink.
-void set_log_sink(LogSink sink);
 
 void log_message(LogLevel level, std::string_view message);
 

@@ -1,4 +1,4 @@
-#include "base/progress.h"
+#include "halftone/progress.h"
 
 #include <gtest/gtest.h>
 

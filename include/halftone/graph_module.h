@@ -1,0 +1,115 @@
+// A graph with its parameters, buffers and constants; and the Session that runs it.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/graph.h"
+#include "halftone/tree.h"
+
+namespace halftone {
+
+class Interpreter;
+
+/// Qualified name → tensor.
+using TensorMap = std::map<std::string, at::Tensor, std::less<>>;
+
+/// How a model is called: the nesting of its arguments and result.
+struct CallSpec {
+  TreeSpec args;    ///< a tuple: the positional arguments
+  TreeSpec kwargs;  ///< a dict: the keyword arguments
+  TreeSpec result;
+};
+
+/// A condition on symbols that inputs must meet, with the text it was written in.
+struct ShapeGuard {
+  SymExpr condition;
+  std::string text;
+};
+
+/// A captured model. Reading is thread-safe. Replacing tensors is thread-safe too: sessions that exist keep the tensors they
+/// were made with. Changing the graph while sessions are made from it is not.
+class GraphModule {
+ public:
+  GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call);
+  ~GraphModule();
+
+  const Graph& graph() const { return *graph_; }
+  /// For passes. Sessions that exist keep the graph as it was when they were made.
+  Graph& mutable_graph();
+
+  std::shared_ptr<const TensorMap> tensors() const;
+  at::Tensor tensor(std::string_view name) const;  ///< kNotFound, with the nearest name
+  /// kNotFound where the name is unknown; kInvalidArgument where shape or dtype differ.
+  void set_tensor(std::string_view name, at::Tensor tensor);
+  /// Adds or replaces without a check; for passes that put new constants into the graph.
+  void put_tensor(std::string name, at::Tensor tensor);
+  /// Replaces the tensors that the file holds (safetensors, or the .index.json of a sharded one). Strict: every parameter and
+  /// persistent buffer must be there and nothing else (kInvalidArgument, listing all differences). Returns how many were set.
+  size_t load_tensors(const std::string& path, bool strict = true);
+
+  const CallSpec& call_spec() const { return call_; }
+  std::map<std::string, SymbolRange> ranges;  ///< of the symbols in input sizes
+  std::vector<ShapeGuard> guards;
+  std::vector<c10::IValue> sample_inputs;     ///< one for each user input of the graph, or empty
+  std::string name;                           ///< for messages: usually the file's name
+  std::vector<std::string> notes;             ///< what the front door wants people to know
+
+  /// Names of the user inputs, in order.
+  std::vector<std::string> input_names() const;
+
+ private:
+  friend class Session;
+  std::shared_ptr<const Interpreter> interpreter() const;
+  std::shared_ptr<Graph> graph_;
+  CallSpec call_;
+  mutable std::mutex mutex_;
+  std::shared_ptr<const TensorMap> tensors_;
+  mutable std::shared_ptr<const Interpreter> interpreter_;
+};
+
+/// Called after each node of the top graph: its outputs, and how long the node ran.
+using NodeHook = std::function<void(const Node& node, const std::vector<c10::IValue>& outputs, double seconds)>;
+
+/// One stream of calls to a model. Holds the model's state (buffers that the graph mutates, such as a KV cache) apart from the
+/// shared module; sessions are independent of each other. A call while another one runs is refused (kState).
+class Session {
+ public:
+  explicit Session(std::shared_ptr<const GraphModule> module);
+  ~Session();
+
+  /// Calls the model as Python would: nested positional and keyword arguments in, nested result out. Inputs are checked
+  /// against the graph's dtypes, sizes, ranges and guards (kGuard, naming input and dimension). Mutated inputs are written
+  /// in place, as in eager.
+  c10::IValue operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {});
+  /// The same with flat inputs (in the order of input_names()) and flat outputs.
+  std::vector<c10::IValue> run(std::vector<c10::IValue> inputs);
+
+  /// State as it was at the beginning.
+  void reset();
+  /// The present value of a buffer that the graph mutates; kNotFound for others.
+  at::Tensor state(std::string_view buffer) const;
+  void set_node_hook(NodeHook hook);
+  const GraphModule& module() const { return *module_; }
+
+ private:
+  void check_inputs(const std::vector<c10::IValue>& inputs) const;
+  std::vector<c10::IValue> run_unguarded(std::vector<c10::IValue> inputs);
+  std::shared_ptr<const GraphModule> module_;
+  std::shared_ptr<const TensorMap> tensors_;
+  std::shared_ptr<const Interpreter> interpreter_;
+  TensorMap state_;
+  NodeHook hook_;
+  std::atomic<bool> busy_{false};
+};
+
+}  // namespace halftone

@@ -1,0 +1,32 @@
+// Nested arguments and results (tuples, lists, dicts) as a flat list of leaves and a description of the nesting.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+namespace halftone {
+
+/// The shape of a nested value. Tensors, numbers, strings and None are leaves.
+struct TreeSpec {
+  enum class Kind { kLeaf, kTuple, kList, kDict };
+  Kind kind = Kind::kLeaf;
+  std::string type_name;          ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
+  std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
+  std::vector<TreeSpec> children;
+
+  static TreeSpec leaf() { return {}; }
+  size_t leaf_count() const;
+  /// Each leaf's place as Python would subscript it: "[0]['logits']"; "" where the root is a leaf.
+  std::vector<std::string> leaf_paths() const;
+  bool operator==(const TreeSpec&) const = default;
+};
+
+/// The leaves of `value`, in order. kInvalidArgument, with the place, where the nesting is not the described one.
+/// A dict's keys may come in any order; its leaves follow the spec's.
+std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what);
+/// The nested value; dicts become IValue dicts with string keys, tuples and lists become IValue tuples.
+c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves);
+
+}  // namespace halftone

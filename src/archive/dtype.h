@@ -1,0 +1,37 @@
+// Element types as files name them, without torch.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
+namespace halftone {
+
+enum class DType {
+  kBool,
+  kUint8,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUint16,
+  kUint32,
+  kUint64,
+  kFloat16,
+  kBfloat16,
+  kFloat32,
+  kFloat64,
+  kComplex64,
+  kComplex128,
+  kFloat8E4m3,
+  kFloat8E5m2,
+};
+
+/// Bytes of one element.
+size_t dtype_size(DType dtype);
+/// The name in safetensors headers ("F32", "BF16", "F8_E4M3", "C64", …); empty for complex128, which the
+/// format lacks.
+std::string_view safetensors_name(DType dtype);
+std::optional<DType> dtype_from_safetensors(std::string_view name);
+
+}  // namespace halftone

@@ -1,0 +1,44 @@
+// Reader of zip containers whose members are stored (not compressed), as torch writes them. For untrusted
+// files.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halftone {
+
+struct ZipMember {
+  std::string name;            ///< as written, checked: relative, no "..", no backslash, no NUL, not empty
+  std::span<std::byte> bytes;  ///< inside the container's bytes
+  uint32_t crc32 = 0;          ///< as the central directory says
+};
+
+/// The directory of one container. Borrows the bytes, which must outlive it. Opening checks everything that
+/// can be checked without reading member data: magic numbers, zip64 records, sizes, that local headers agree
+/// with the central directory, that members are stored, lie inside the file and do not overlap, that names
+/// are unique and harmless. Every error is kCorruptFile (or kUnsupported: compressed, encrypted, multi-disk)
+/// and names `file` and the member.
+class ZipReader {
+ public:
+  ZipReader(std::span<std::byte> bytes, std::string file);
+
+  const std::string& file() const { return file_; }
+  const std::vector<ZipMember>& members() const { return members_; }
+
+  /// nullptr where there is none.
+  const ZipMember* try_member(std::string_view name) const;
+  /// Throws kCorruptFile: "file: member … is missing".
+  const ZipMember& member(std::string_view name) const;
+  /// Throws kCorruptFile where the member's bytes do not give its CRC-32.
+  void verify_crc(const ZipMember& member) const;
+
+ private:
+  std::string file_;
+  std::vector<ZipMember> members_;  // sorted by name
+};
+
+}  // namespace halftone

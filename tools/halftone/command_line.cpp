@@ -1,0 +1,38 @@
+#include "command_line.h"
+
+#include <CLI/CLI.hpp>
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr int kMaxThreads = 1024;
+
+}  // namespace
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command.add_flag("--json", options.json, "Print the result as JSON, for programs");
+  command.add_option("--threads", options.threads, "Threads for the operators (default: what torch chooses)")
+      ->type_name("N")
+      ->check(CLI::Range(1, kMaxThreads));
+  auto* quiet = command.add_flag("--quiet", options.quiet, "No messages but warnings and errors");
+  command.add_flag("--verbose", options.verbose, "More messages")->excludes(quiet);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command.add_option("MODEL", options.path, "The model: a .pt2 file as torch.export.save writes it")
+      ->required()
+      ->type_name("");
+  command
+      .add_option("--load-library", options.libraries,
+                  "Shared library with custom operators; may be repeated.\nIt is code, and it runs: only a "
+                  "file that you trust")
+      ->type_name("F.so")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_flag(
+      "!--no-mmap", options.map,
+      "Read the weights instead of mapping the file: needs more memory,\nbut the file may change meanwhile");
+}
+
+}  // namespace halftone::cli

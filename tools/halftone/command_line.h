@@ -1,0 +1,49 @@
+// What every subcommand shares: the options, the exit codes, and how a subcommand puts itself on the command
+// line.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace halftone::cli {
+
+class Console;
+
+/// Exit codes of the program, the same for every subcommand.
+enum ExitCode { kDone = 0, kJobFailed = 1, kWrongCommandLine = 2 };
+
+struct CommonOptions {
+  bool quiet = false;
+  bool verbose = false;
+  bool json = false;
+  int threads = 0;  ///< 0: as many as torch wants
+};
+
+/// How a model's file is opened.
+struct ModelOptions {
+  std::string path;
+  std::vector<std::string> libraries;  ///< shared libraries with custom operators, loaded before the model
+  bool map = true;
+};
+
+/// What parsing gives: the options that all share, and the job of the subcommand that was named.
+struct CommandLine {
+  CommonOptions common;
+  std::function<void(Console&)> job;
+};
+
+/// Puts --json, --threads, --quiet and --verbose on a subcommand.
+void add_common_options(CLI::App& command, CommonOptions& options);
+/// Puts MODEL, --load-library and --no-mmap on a subcommand.
+void add_model_options(CLI::App& command, ModelOptions& options);
+
+// One function a subcommand, in the file of that name. `line` must outlive the parser.
+void add_inspect(CLI::App& app, CommandLine& line);
+void add_run(CLI::App& app, CommandLine& line);
+
+}  // namespace halftone::cli

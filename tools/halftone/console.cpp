@@ -1,0 +1,94 @@
+#include "console.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "halftone/error.h"
+#include "halftone/log.h"
+#include "halftone/progress.h"
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr auto kFirstDraw = std::chrono::milliseconds(500);
+constexpr auto kRedraw = std::chrono::milliseconds(100);
+
+void write_line(std::FILE* stream, std::string_view prefix, std::string_view message) {
+  // One write a line, so that lines of several threads do not mix.
+  const std::string line = fmt::format("{}{}\n", prefix, message);
+  std::fwrite(line.data(), 1, line.size(), stream);
+}
+
+int terminal_width() {
+  winsize size{};
+  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kColumns;
+  return std::min<int>(size.ws_col - 1, kColumns);
+}
+
+}  // namespace
+
+Console::Console(Verbosity verbosity)
+    : verbosity_(verbosity), shows_progress_(verbosity != Verbosity::kQuiet && isatty(STDERR_FILENO) == 1) {
+  set_log_sink([verbosity](LogLevel level, std::string_view message) {
+    if (level == LogLevel::kWarning) write_line(stderr, "halftone: warning: ", message);
+    if (level == LogLevel::kInfo && verbosity != Verbosity::kQuiet) write_line(stderr, "halftone: ", message);
+    if (level == LogLevel::kDebug && verbosity == Verbosity::kVerbose)
+      write_line(stderr, "halftone: ", message);
+  });
+}
+
+Console::~Console() {
+  set_log_sink({});
+}
+
+void Console::result(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+void Console::info(std::string_view message) {
+  if (verbosity_ != Verbosity::kQuiet) write_line(stderr, "halftone: ", message);
+}
+
+void Console::detail(std::string_view message) {
+  if (verbosity_ == Verbosity::kVerbose) write_line(stderr, "halftone: ", message);
+}
+
+void Console::warn(std::string_view message) {
+  write_line(stderr, "halftone: warning: ", message);
+}
+
+void Console::error(std::string_view message) {
+  write_line(stderr, "halftone: error: ", message);
+}
+
+void Console::flush() {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
+  throw Error(ErrorCode::kIo, fmt::format("standard output: {}", std::generic_category().message(errno)));
+}
+
+ProgressBar::ProgressBar(const Console& console, std::string what, int64_t total)
+    : what_(std::move(what)),
+      total_(total),
+      enabled_(console.shows_progress()),
+      next_(Clock::now() + kFirstDraw) {}
+
+ProgressBar::~ProgressBar() {
+  if (drawn_) fmt::print(stderr, "\r{}\r", std::string(terminal_width(), ' '));
+}
+
+void ProgressBar::update(int64_t done) {
+  if (!enabled_ || Clock::now() < next_) return;
+  next_ = Clock::now() + kRedraw;
+  drawn_ = true;
+  fmt::print(stderr, "\r{}", render_progress(done, total_, what_, terminal_width()));
+}
+
+}  // namespace halftone::cli

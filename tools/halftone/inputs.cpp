@@ -1,0 +1,117 @@
+#include "inputs.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "describe.h"
+#include "halftone/error.h"
+#include "halftone/tensor_file.h"
+
+namespace halftone::cli {
+
+namespace {
+
+std::string expected_inputs(const GraphModule& module) {
+  std::string text;
+  for (const GraphInput* input : user_inputs(module)) {
+    text += fmt::format("\n  {}: {}", input->target, describe_value(*input->value));
+  }
+  return text.empty() ? " nothing" : text;
+}
+
+/// A tensor of the file as the kind of value that the model wants.
+c10::IValue convert(const GraphInput& input, const at::Tensor& tensor, const std::string& file) {
+  const ValueType type = input.value->type();
+  if (type == ValueType::kTensor) return tensor;
+  const bool fits =
+      (type == ValueType::kInt && c10::isIntegralType(tensor.scalar_type(), /*includeBool=*/false)) ||
+      (type == ValueType::kFloat && c10::isFloatingType(tensor.scalar_type())) ||
+      (type == ValueType::kBool && tensor.scalar_type() == c10::ScalarType::Bool);
+  if (!fits || tensor.numel() != 1) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: input '{}' is of type {}, which the file's tensor ({} {}) cannot give", file,
+                            input.target, to_string(type), dtype_name(tensor.scalar_type()),
+                            describe_sizes(tensor.sizes())));
+  }
+  if (type == ValueType::kInt) return tensor.item().toLong();
+  if (type == ValueType::kFloat) return tensor.item().toDouble();
+  return tensor.item().toBool();
+}
+
+/// The value of an input that the file leaves out; nothing for tensors, which must be there.
+std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index) {
+  if (input.value->type() == ValueType::kNone) return c10::IValue();
+  if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
+  return module.sample_inputs[index];
+}
+
+InputSet read_file(const GraphModule& module, const std::string& path) {
+  TensorFile file = load_tensors(path);
+  InputSet set{path, {}};
+  std::vector<std::string> problems;
+  size_t index = 0;
+  for (const GraphInput* input : user_inputs(module)) {
+    const auto found = file.tensors.find(input->target);
+    if (found != file.tensors.end()) {
+      set.values.push_back(convert(*input, found->second, path));
+      file.tensors.erase(found);
+    } else if (auto value = known_value(module, *input, index)) {
+      set.values.push_back(*std::move(value));
+    } else {
+      problems.push_back(fmt::format("missing '{}'", input->target));
+    }
+    ++index;
+  }
+  for (const auto& [name, tensor] : file.tensors) problems.push_back(fmt::format("unexpected '{}'", name));
+  if (problems.empty()) return set;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("{}: not the inputs of this model: {}. It takes:{}", path,
+                          fmt::join(problems, ", "), expected_inputs(module)));
+}
+
+}  // namespace
+
+std::vector<const GraphInput*> user_inputs(const GraphModule& module) {
+  std::vector<const GraphInput*> inputs;
+  for (const GraphInput& input : module.graph().inputs()) {
+    if (input.kind == InputKind::kUser) inputs.push_back(&input);
+  }
+  return inputs;
+}
+
+std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files) {
+  std::vector<InputSet> sets;
+  for (const std::string& file : files) sets.push_back(read_file(module, file));
+  if (!sets.empty()) return sets;
+  const size_t wanted = user_inputs(module).size();
+  if (module.sample_inputs.size() != wanted) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: has no sample inputs: give --inputs F.safetensors. It takes:{}", module.name,
+                            expected_inputs(module)));
+  }
+  return {{"sample inputs", module.sample_inputs}};
+}
+
+std::vector<std::string> mutated_inputs(const GraphModule& module) {
+  std::vector<std::string> names;
+  for (const GraphOutput& output : module.graph().outputs()) {
+    if (output.kind == OutputKind::kInputMutation) names.push_back(output.target);
+  }
+  return names;
+}
+
+std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs) {
+  std::vector<c10::IValue> values = inputs.values;
+  const std::vector<std::string> names = module.input_names();
+  for (const std::string& mutated : mutated_inputs(module)) {
+    const size_t index = std::find(names.begin(), names.end(), mutated) - names.begin();
+    if (index < values.size() && values[index].isTensor()) values[index] = values[index].toTensor().clone();
+  }
+  return values;
+}
+
+}  // namespace halftone::cli

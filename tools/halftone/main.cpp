@@ -1,0 +1,100 @@
+// The command line of Halftone: parses, runs the subcommand, and turns every failure into a message and an
+// exit code.
+#include <ATen/Parallel.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <exception>
+#include <new>
+#include <string>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/error.h"
+#include "halftone/version.h"
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Halftone makes PyTorch models small and fast, and runs them without Python.";
+constexpr const char* kExamples = R"(Examples:
+  halftone inspect model.pt2              what is in the model, layer by layer
+  halftone run model.pt2 --repeat 50      run it on its sample inputs and time it
+  halftone run --help                     all options of one command
+
+Exit codes: 0 done, 1 the job failed, 2 wrong command line.
+Results go to stdout, messages to stderr.)";
+
+/// One paragraph: torch's messages come with blank lines and trailing spaces.
+std::string one_paragraph(const std::string& text) {
+  std::string paragraph;
+  for (const std::string& line : CLI::detail::split(text, '\n')) {
+    const size_t end = line.find_last_not_of(" \t\r");
+    if (end == std::string::npos) continue;
+    if (!paragraph.empty()) paragraph += '\n';
+    paragraph += line.substr(0, end + 1);
+  }
+  return paragraph;
+}
+
+Verbosity verbosity_of(const CommonOptions& options) {
+  if (options.quiet) return Verbosity::kQuiet;
+  return options.verbose ? Verbosity::kVerbose : Verbosity::kNormal;
+}
+
+int run_job(const CommandLine& line) {
+  try {
+    Console console(verbosity_of(line.common));
+    if (line.common.threads > 0) at::set_num_threads(line.common.threads);
+    const c10::AutoGradMode no_grad(false);
+    line.job(console);
+    console.flush();
+    return kDone;
+  } catch (const Error& error) {
+    Console::error(one_paragraph(error.what()));
+  } catch (const c10::Error& error) {
+    Console::error(one_paragraph(error.what_without_backtrace()));
+  } catch (const std::bad_alloc&) {
+    Console::error("out of memory");
+  } catch (const std::exception& error) {
+    Console::error(one_paragraph(error.what()));
+  }
+  return kJobFailed;
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App app(kDescription, "halftone");
+  app.get_formatter()->column_width(28);
+  app.set_version_flag("--version", fmt::format("halftone {} (torch {})", version(), torch_version()),
+                       "Print the versions of Halftone and torch");
+  app.require_subcommand(1);
+  app.footer(kExamples);
+  CommandLine line;
+  add_inspect(app, line);
+  add_run(app, line);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
+      app.exit(error);  // help and version, on stdout
+      return kDone;
+    }
+    const auto named = app.get_subcommands();
+    Console::error(fmt::format("{}\nSee: halftone{} --help", error.what(),
+                               named.empty() ? "" : " " + named.front()->get_name()));
+    return kWrongCommandLine;
+  }
+  return run_job(line);
+}
+
+}  // namespace
+
+}  // namespace halftone::cli
+
+int main(int argc, char** argv) {
+  return halftone::cli::parse_and_run(argc, argv);
+}

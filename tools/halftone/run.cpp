@@ -1,0 +1,187 @@
+// halftone run: calls a model on tensors of files, or on its sample inputs; writes, summarizes and times the
+// result.
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/graph_module.h"
+#include "inputs.h"
+#include "model_file.h"
+#include "outputs.h"
+#include "timing.h"
+
+namespace halftone::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kDescription =
+    "Run a model on its sample inputs, or on tensors from files.\n\n"
+    "Inputs go by the model's own input names (see: halftone inspect). Several --inputs are calls in\n"
+    "this order to one session: what the model keeps, such as a key-value cache, carries over.\n"
+    "With --outputs, each call's results are written as output_0, output_1, … in flattened order;\n"
+    "the metadata key \"structure\" tells the place of each in the nested result. None is left out,\n"
+    "numbers are 0-d tensors, inputs that the model wrote to are added as mutated_input_NAME.\n"
+    "Without --outputs, a summary of the results is printed.";
+constexpr const char* kExamples = R"(Examples:
+  halftone run model.pt2
+  halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
+  halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
+  halftone run model.pt2 --repeat 100 --threads 2 --json)";
+
+const std::vector<std::string>& known_backends() {
+  static const std::vector<std::string> names = {"eager"};
+  return names;
+}
+
+struct RunOptions {
+  ModelOptions model;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::string backend = "eager";
+  int repeat = 0;
+};
+
+std::string check_backend(const std::string& name) {
+  const auto& known = known_backends();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return fmt::format("unknown backend '{}'; known: {}", name, fmt::join(known, ", "));
+}
+
+void check_files(const RunOptions& options) {
+  const size_t calls = std::max<size_t>(options.inputs.size(), 1);
+  if (!options.outputs.empty() && options.outputs.size() != calls) {
+    throw CLI::ValidationError("--outputs",
+                               fmt::format("{} given for {} call{}: there must be one for each --inputs",
+                                           options.outputs.size(), calls, calls == 1 ? "" : "s"));
+  }
+  if (std::set(options.outputs.begin(), options.outputs.end()).size() != options.outputs.size()) {
+    throw CLI::ValidationError("--outputs", "two calls would write the same file");
+  }
+}
+
+/// All calls in order, from a reset state; milliseconds in the model alone.
+double time_calls(Session& session, const std::vector<InputSet>& calls) {
+  using Clock = std::chrono::steady_clock;
+  session.reset();
+  std::chrono::duration<double, std::milli> spent{0};
+  for (const InputSet& call : calls) {
+    std::vector<c10::IValue> inputs = copy_for_call(session.module(), call);
+    const auto start = Clock::now();
+    session.run(std::move(inputs));
+    spent += Clock::now() - start;
+  }
+  return spent.count();
+}
+
+/// The results must be written or summarized before the next call: they may share memory with the session's
+/// state.
+Json run_calls(Session& session, const std::vector<InputSet>& calls, const RunOptions& options, bool json,
+               Console& console) {
+  Json report = Json::array();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    const std::vector<c10::IValue> inputs = copy_for_call(session.module(), calls[i]);
+    const std::vector<Output> outputs = name_outputs(session.module(), inputs, session.run(inputs));
+    Json entry = {{"inputs", calls[i].origin}};
+    if (!options.outputs.empty()) {
+      save_outputs(options.outputs[i], outputs);
+      console.info(fmt::format("wrote {}", options.outputs[i]));
+      entry["outputs_file"] = options.outputs[i];
+    }
+    if (json) {
+      entry["outputs"] = outputs_json(outputs);
+      report.push_back(std::move(entry));
+    } else if (options.outputs.empty()) {
+      if (calls.size() > 1) console.result(fmt::format("{}{}\n", i == 0 ? "" : "\n", calls[i].origin));
+      console.result(outputs_table(outputs));
+    }
+  }
+  return report;
+}
+
+bool keeps_state(const GraphModule& module) {
+  const auto& outputs = module.graph().outputs();
+  return std::any_of(outputs.begin(), outputs.end(),
+                     [](const GraphOutput& output) { return output.kind == OutputKind::kBufferMutation; });
+}
+
+void add_timing(Session& session, const std::vector<InputSet>& calls, const RunOptions& options, bool json,
+                Console& console, Json& report) {
+  const Timing timing =
+      time_repeatedly(console, "timing", options.repeat, [&] { return time_calls(session, calls); });
+  if (!json) {
+    console.result(fmt::format(
+        "{}{} repetitions{}: {}\n", options.outputs.empty() ? "\n" : "", options.repeat,
+        keeps_state(session.module()) ? ", each from a reset state" : "", describe_timing(timing)));
+  }
+  report["repeat"] = options.repeat;
+  report["median_ms"] = timing.median_ms;
+  report["p10_ms"] = timing.p10_ms;
+  report["p90_ms"] = timing.p90_ms;
+}
+
+void run(const RunOptions& options, const CommonOptions& common, Console& console) {
+  const std::shared_ptr<const GraphModule> module = open_model(options.model);
+  for (const std::string& note : module->notes) console.detail(note);
+  const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
+  Session session(module);
+  Json results = run_calls(session, calls, options, common.json, console);
+  Json report = {
+      {"model", options.model.path}, {"backend", options.backend}, {"threads", at::get_num_threads()}};
+  if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
+  if (common.json) report["calls"] = std::move(results);
+  if (common.json || options.repeat > 0) {
+    console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, CommandLine& line) {
+  auto options = std::make_shared<RunOptions>();
+  CLI::App* command = app.add_subcommand("run", "Run a model; write, summarize or time its results");
+  command->description(kDescription);
+  command->footer(kExamples);
+  add_model_options(*command, options->model);
+  command
+      ->add_option("--inputs", options->inputs,
+                   "Inputs of a call; may be repeated (default: the model's sample inputs)")
+      ->type_name("F.safetensors")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command->add_option("--outputs", options->outputs, "Where a call's results go: one for each --inputs")
+      ->type_name("F.safetensors")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      ->add_option("--backend", options->backend,
+                   fmt::format("What runs the graph: {}", fmt::join(known_backends(), ", ")))
+      ->type_name("NAME")
+      ->capture_default_str()
+      ->check(CLI::Validator(check_backend, ""));
+  command
+      ->add_option("--repeat", options->repeat,
+                   "Warm up, then time N repetitions of all calls; each starts from\n"
+                   "a reset state. Prints median, p10 and p90; the last line is JSON")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  add_common_options(*command, line.common);
+  command->callback([options, &line] {
+    check_files(*options);
+    line.job = [options, &line](Console& console) { run(*options, line.common, console); };
+  });
+}
+
+}  // namespace halftone::cli

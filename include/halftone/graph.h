@@ -1,4 +1,5 @@
-// The graph that everything in Halftone reads and rewrites: nodes in execution order, values in single-assignment form.
+// The graph that everything in Halftone reads and rewrites: nodes in execution order, values in
+// single-assignment form.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -27,7 +28,8 @@ namespace halftone {
 class Graph;
 class Node;
 
-/// What a value holds at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it apart.
+/// What a value holds at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
+/// apart.
 enum class ValueType { kTensor, kInt, kFloat, kBool, kString, kList, kNone };
 std::string_view to_string(ValueType type);
 
@@ -46,10 +48,10 @@ class Value {
  public:
   const std::string& name() const { return name_; }  ///< unique in the graph, without the leading %
   ValueType type() const { return type_; }
-  const std::optional<TensorMeta>& meta() const { return meta_; }     ///< for tensors, where known
+  const std::optional<TensorMeta>& meta() const { return meta_; }           ///< for tensors, where known
   const std::optional<SymExpr>& expression() const { return expression_; }  ///< for sizes, where known
-  Node* producer() const { return producer_; }                        ///< nullptr for inputs of the graph
-  size_t index() const { return index_; }                             ///< which output of the producer, or which input
+  Node* producer() const { return producer_; }  ///< nullptr for inputs of the graph
+  size_t index() const { return index_; }       ///< which output of the producer, or which input
   /// The nodes that use this value, one entry for each use, the graph's return node among them.
   const std::vector<Node*>& users() const { return users_; }
   Graph& graph() const { return *graph_; }
@@ -79,14 +81,16 @@ class Argument {
     bool operator==(const None&) const = default;
   };
   using List = std::vector<Argument>;
-  using Data = std::variant<None, Value*, bool, int64_t, double, c10::complex<double>, std::string, c10::ScalarType,
-                            c10::Layout, c10::MemoryFormat, c10::Device, std::shared_ptr<Graph>, List>;
+  using Data =
+      std::variant<None, Value*, bool, int64_t, double, c10::complex<double>, std::string, c10::ScalarType,
+                   c10::Layout, c10::MemoryFormat, c10::Device, std::shared_ptr<Graph>, List>;
 
   Argument() = default;
   template <typename T>
-    requires std::constructible_from<Data, T> && (!std::same_as<std::remove_cvref_t<T>, Argument>)
-  Argument(T value) : data_(std::move(value)) {}           // NOLINT(google-explicit-constructor)
-  Argument(int value) : data_(int64_t{value}) {}           // NOLINT(google-explicit-constructor)
+  requires std::constructible_from<Data, T> &&
+      (!std::same_as<std::remove_cvref_t<T>, Argument>)Argument(T value)
+      : data_(std::move(value)) {}                          // NOLINT(google-explicit-constructor)
+  Argument(int value) : data_(int64_t{value}) {}            // NOLINT(google-explicit-constructor)
   Argument(const char* text) : data_(std::string(text)) {}  // NOLINT(google-explicit-constructor)
 
   const Data& data() const { return data_; }
@@ -113,15 +117,16 @@ struct NamedArgument {
   bool operator==(const NamedArgument&) const = default;
 };
 
-/// Where a node comes from: the layer's qualified name ("encoder.layer.0.attention") and the type of its module.
+/// Where a node comes from: the layer's qualified name ("encoder.layer.0.attention") and the type of its
+/// module.
 struct Source {
   std::string layer;
   std::string module_type;
   bool operator==(const Source&) const = default;
 };
 
-/// One operation: an operator of the dispatcher ("aten::add.Tensor") or a built-in ("sym::mul", "builtin::cond").
-/// Arguments that equal the schema's defaults may be absent. Owned by the graph.
+/// One operation: an operator of the dispatcher ("aten::add.Tensor") or a built-in ("sym::mul",
+/// "builtin::cond"). Arguments that equal the schema's defaults may be absent. Owned by the graph.
 class Node {
  public:
   const std::string& target() const { return target_; }
@@ -165,7 +170,10 @@ std::string_view to_string(InputKind kind);
 struct GraphInput {
   Value* value = nullptr;
   InputKind kind = InputKind::kUser;
-  std::string target;  ///< qualified name of the parameter, buffer or constant; the argument's name for user inputs
+  std::string
+      target;  ///< qualified name of the parameter, buffer or constant; the argument's name for user inputs
+  std::optional<Argument> fixed =
+      std::nullopt;  ///< a user input that the exporter baked in: a call must give this constant
 };
 
 enum class OutputKind { kUser, kBufferMutation, kInputMutation };
@@ -173,7 +181,8 @@ std::string_view to_string(OutputKind kind);
 
 struct GraphOutput {
   OutputKind kind = OutputKind::kUser;
-  std::string target;  ///< the buffer's qualified name, or the mutated user input's name; empty for user outputs
+  std::string
+      target;  ///< the buffer's qualified name, or the mutated user input's name; empty for user outputs
   bool operator==(const GraphOutput&) const = default;
 };
 
@@ -185,8 +194,8 @@ struct OutputSpec {
   std::optional<SymExpr> expression = std::nullopt;
 };
 
-/// Owns its nodes and values; pointers to them stay valid until they are erased. Not thread-safe while it is changed;
-/// any number of threads may read it. Subgraphs are closed: they see only their own inputs.
+/// Owns its nodes and values; pointers to them stay valid until they are erased. Not thread-safe while it is
+/// changed; any number of threads may read it. Subgraphs are closed: they see only their own inputs.
 class Graph {
  public:
   using NodeList = std::list<std::unique_ptr<Node>>;
@@ -204,6 +213,9 @@ class Graph {
   /// Only an input without uses (kState otherwise).
   void erase_input(size_t index);
   void set_input_target(size_t index, InputKind kind, std::string target);
+  void set_input_fixed(size_t index, std::optional<Argument> constant) {
+    inputs_.at(index).fixed = std::move(constant);
+  }
 
   /// In execution order, without the return node.
   const NodeList& nodes() const { return nodes_; }
@@ -213,9 +225,10 @@ class Graph {
   void set_outputs(std::vector<Argument> values, std::vector<GraphOutput> outputs);
   const Argument& output_value(size_t index) const { return return_node_->inputs().at(index).value; }
 
-  /// Before `before`, or at the end where that is nullptr. kUnsupported where no operator or built-in has that name.
-  Node* insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs, std::vector<OutputSpec> outputs,
-               Source source = {});
+  /// Before `before`, or at the end where that is nullptr. kUnsupported where no operator or built-in has
+  /// that name.
+  Node* insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
+               std::vector<OutputSpec> outputs, Source source = {});
   Node* append(std::string_view target, std::vector<NamedArgument> inputs, std::vector<OutputSpec> outputs,
                Source source = {}) {
     return insert(nullptr, target, std::move(inputs), std::move(outputs), std::move(source));
@@ -248,9 +261,10 @@ class Graph {
   std::unique_ptr<Names> names_;
 };
 
-/// Every way in which the graph is broken, one sentence each, naming node and value; empty: sound. Checks: use before
-/// definition, values of another graph, use lists that disagree with operands, operands that the schema does not take,
-/// missing operands, wrong number of outputs, outputs whose kind has no target, duplicate names and targets, subgraphs.
+/// Every way in which the graph is broken, one sentence each, naming node and value; empty: sound. Checks:
+/// use before definition, values of another graph, use lists that disagree with operands, operands that the
+/// schema does not take, missing operands, wrong number of outputs, outputs whose kind has no target,
+/// duplicate names and targets, subgraphs.
 std::vector<std::string> lint(const Graph& graph);
 /// Throws kInvalidArgument with all findings where there are any; `context` stands before them.
 void lint_or_throw(const Graph& graph, std::string_view context);
@@ -262,7 +276,8 @@ std::unique_ptr<Graph> parse_graph(std::string_view text);
 /// Graphviz.
 std::string print_dot(const Graph& graph);
 
-/// Whether the node must run even if nobody uses its outputs: it mutates an operand, asserts, or draws random numbers.
+/// Whether the node must run even if nobody uses its outputs: it mutates an operand, asserts, or draws random
+/// numbers.
 bool has_side_effects(const Node& node);
 
 }  // namespace halftone

@@ -18,6 +18,7 @@
 
 namespace halftone {
 
+class InputCheck;
 class Interpreter;
 
 /// Qualified name → tensor.
@@ -36,8 +37,8 @@ struct ShapeGuard {
   std::string text;
 };
 
-/// A captured model. Reading is thread-safe. Replacing tensors is thread-safe too: sessions that exist keep the tensors they
-/// were made with. Changing the graph while sessions are made from it is not.
+/// A captured model. Reading is thread-safe. Replacing tensors is thread-safe too: sessions that exist keep
+/// the tensors they were made with. Changing the graph while sessions are made from it is not.
 class GraphModule {
  public:
   GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call);
@@ -53,19 +54,22 @@ class GraphModule {
   void set_tensor(std::string_view name, at::Tensor tensor);
   /// Adds or replaces without a check; for passes that put new constants into the graph.
   void put_tensor(std::string name, at::Tensor tensor);
-  /// Replaces the tensors that the file holds (safetensors, or the .index.json of a sharded one). Strict: every parameter and
-  /// persistent buffer must be there and nothing else (kInvalidArgument, listing all differences). Returns how many were set.
+  /// Replaces the tensors that the file holds (safetensors, or the .index.json of a sharded one). Strict:
+  /// every parameter and persistent buffer must be there and nothing else (kInvalidArgument, listing all
+  /// differences). Returns how many were set.
   size_t load_tensors(const std::string& path, bool strict = true);
 
   const CallSpec& call_spec() const { return call_; }
   std::map<std::string, SymbolRange> ranges;  ///< of the symbols in input sizes
   std::vector<ShapeGuard> guards;
-  std::vector<c10::IValue> sample_inputs;     ///< one for each user input of the graph, or empty
-  std::string name;                           ///< for messages: usually the file's name
-  std::vector<std::string> notes;             ///< what the front door wants people to know
+  std::vector<c10::IValue> sample_inputs;  ///< one for each user input of the graph, or empty
+  std::string name;                        ///< for messages: usually the file's name
+  std::vector<std::string> notes;          ///< what the front door wants people to know
 
   /// Names of the user inputs, in order.
   std::vector<std::string> input_names() const;
+  /// Names of the user inputs that a call writes to, in order.
+  std::vector<std::string> mutated_input_names() const;
 
  private:
   friend class Session;
@@ -78,18 +82,20 @@ class GraphModule {
 };
 
 /// Called after each node of the top graph: its outputs, and how long the node ran.
-using NodeHook = std::function<void(const Node& node, const std::vector<c10::IValue>& outputs, double seconds)>;
+using NodeHook =
+    std::function<void(const Node& node, const std::vector<c10::IValue>& outputs, double seconds)>;
 
-/// One stream of calls to a model. Holds the model's state (buffers that the graph mutates, such as a KV cache) apart from the
-/// shared module; sessions are independent of each other. A call while another one runs is refused (kState).
+/// One stream of calls to a model. Holds the model's state (buffers that the graph mutates, such as a KV
+/// cache) apart from the shared module; sessions are independent of each other. A call while another one runs
+/// is refused (kState).
 class Session {
  public:
   explicit Session(std::shared_ptr<const GraphModule> module);
   ~Session();
 
-  /// Calls the model as Python would: nested positional and keyword arguments in, nested result out. Inputs are checked
-  /// against the graph's dtypes, sizes, ranges and guards (kGuard, naming input and dimension). Mutated inputs are written
-  /// in place, as in eager.
+  /// Calls the model as Python would: nested positional and keyword arguments in, nested result out. Inputs
+  /// are checked against the graph's dtypes, sizes, ranges and guards (kGuard, naming input and dimension).
+  /// Mutated inputs are written in place, as in eager.
   c10::IValue operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {});
   /// The same with flat inputs (in the order of input_names()) and flat outputs.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs);
@@ -102,11 +108,13 @@ class Session {
   const GraphModule& module() const { return *module_; }
 
  private:
-  void check_inputs(const std::vector<c10::IValue>& inputs) const;
-  std::vector<c10::IValue> run_unguarded(std::vector<c10::IValue> inputs);
+  std::vector<c10::IValue> graph_inputs(const std::vector<c10::IValue>& user_inputs) const;
+  std::vector<c10::IValue> apply_mutations(std::vector<c10::IValue> outputs,
+                                           const std::vector<c10::IValue>& user_inputs);
   std::shared_ptr<const GraphModule> module_;
   std::shared_ptr<const TensorMap> tensors_;
   std::shared_ptr<const Interpreter> interpreter_;
+  std::unique_ptr<const InputCheck> input_check_;
   TensorMap state_;
   NodeHook hook_;
   std::atomic<bool> busy_{false};

@@ -11,7 +11,8 @@ namespace halftone {
 /// Called by long operations: done units of total, and what is being worked on.
 using ProgressCallback = std::function<void(int64_t done, int64_t total, std::string_view what)>;
 
-/// One line of at most `width` columns: "[#####.....]  42/100  encoder.layer.3". No newline, no carriage return.
+/// One line of at most `width` columns: "[#####.....]  42/100  encoder.layer.3". No newline, no carriage
+/// return.
 std::string render_progress(int64_t done, int64_t total, std::string_view what, int width);
 
 }  // namespace halftone

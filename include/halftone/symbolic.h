@@ -1,4 +1,5 @@
-// Sizes that are known only at run time: integer expressions over named symbols, and the ranges of the symbols.
+// Sizes that are known only at run time: integer expressions over named symbols, and the ranges of the
+// symbols.
 #pragma once
 
 #include <cstdint>
@@ -30,25 +31,42 @@ struct SymbolRange {
 class SymExpr {
  public:
   enum class Op {
-    kConstant, kSymbol,
-    kAdd, kMul, kFloorDiv, kMod, kPow, kMax, kMin,  // kAdd, kMul, kMax, kMin, kAnd, kOr take two or more operands
-    kEq, kNe, kLt, kLe, kGt, kGe, kAnd, kOr, kNot,
-    kIf,                                            // if(condition, then, else)
+    kConstant,
+    kSymbol,
+    kAdd,
+    kMul,
+    kFloorDiv,
+    kMod,
+    kPow,
+    kMax,
+    kMin,  // kAdd, kMul, kMax, kMin, kAnd, kOr take two or more operands
+    kEq,
+    kNe,
+    kLt,
+    kLe,
+    kGt,
+    kGe,
+    kAnd,
+    kOr,
+    kNot,
+    kIf,  // if(condition, then, else)
   };
 
   SymExpr(int64_t value = 0);  // NOLINT(google-explicit-constructor): a size is an expression
   static SymExpr symbol(std::string name);
-  /// Checks the number of operands (kInvalidArgument) and folds constants; an overflow while folding is an error.
+  /// Checks the number of operands (kInvalidArgument) and folds constants; an overflow while folding is an
+  /// error.
   static SymExpr make(Op op, std::vector<SymExpr> operands);
-  /// Parses the text form: integers, symbols, + - * // % **, comparisons, and or not, max(…), min(…), if(…), parentheses.
+  /// Parses the text form: integers, symbols, + - * // % **, comparisons, and or not, max(…), min(…), if(…),
+  /// parentheses.
   static SymExpr parse(std::string_view text);
 
   Op op() const;
   const std::vector<SymExpr>& operands() const;
   bool is_constant() const { return op() == Op::kConstant; }
   bool is_symbol() const { return op() == Op::kSymbol; }
-  int64_t constant() const;            ///< only where is_constant()
-  const std::string& symbol() const;   ///< only where is_symbol()
+  int64_t constant() const;           ///< only where is_constant()
+  const std::string& symbol() const;  ///< only where is_symbol()
   std::optional<int64_t> as_constant() const;
 
   /// The value under `bindings`. kGuard: a symbol is not bound; kInvalidArgument: overflow, division by zero.

@@ -1,4 +1,5 @@
-// Nested arguments and results (tuples, lists, dicts) as a flat list of leaves and a description of the nesting.
+// Nested arguments and results (tuples, lists, dicts) as a flat list of leaves and a description of the
+// nesting.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -12,7 +13,7 @@ namespace halftone {
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
   Kind kind = Kind::kLeaf;
-  std::string type_name;          ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
+  std::string type_name;  ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
   std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
   std::vector<TreeSpec> children;
 
@@ -23,8 +24,8 @@ struct TreeSpec {
   bool operator==(const TreeSpec&) const = default;
 };
 
-/// The leaves of `value`, in order. kInvalidArgument, with the place, where the nesting is not the described one.
-/// A dict's keys may come in any order; its leaves follow the spec's.
+/// The leaves of `value`, in order. kInvalidArgument, with the place, where the nesting is not the described
+/// one. A dict's keys may come in any order; its leaves follow the spec's.
 std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what);
 /// The nested value; dicts become IValue dicts with string keys, tuples and lists become IValue tuples.
 c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves);

@@ -1,4 +1,5 @@
-// Integer arithmetic that says when it overflows: every size and offset of an untrusted file goes through here.
+// Integer arithmetic that says when it overflows: every size and offset of an untrusted file goes through
+// here.
 #pragma once
 
 #include <concepts>

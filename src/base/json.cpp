@@ -12,8 +12,8 @@ namespace {
 
 using nlohmann::json;
 
-/// Builds the document while it counts depth and values and refuses duplicate keys, which the library's own builder
-/// would resolve silently in favour of the last one.
+/// Builds the document while it counts depth and values and refuses duplicate keys, which the library's own
+/// builder would resolve silently in favour of the last one.
 class LimitedBuilder : public nlohmann::json_sax<json> {
  public:
   LimitedBuilder(std::string_view file, const JsonLimits& limits) : file_(file), limits_(limits) {}
@@ -45,7 +45,8 @@ class LimitedBuilder : public nlohmann::json_sax<json> {
 
  private:
   json* add(json value) {
-    if (++count_ > limits_.max_values) fail(ErrorCode::kCorruptFile, "{}: more than {} values", file_, limits_.max_values);
+    if (++count_ > limits_.max_values)
+      fail(ErrorCode::kCorruptFile, "{}: more than {} values", file_, limits_.max_values);
     if (open_.empty()) return root_ = std::move(value), &root_;
     json& parent = *open_.back();
     if (parent.is_array()) return parent.push_back(std::move(value)), &parent.back();
@@ -56,7 +57,8 @@ class LimitedBuilder : public nlohmann::json_sax<json> {
     if (std::cmp_greater_equal(open_.size(), limits_.max_depth)) {
       fail(ErrorCode::kCorruptFile, "{}: nested deeper than {}", file_, limits_.max_depth);
     }
-    // Pointers into parents stay valid: only the innermost open container grows, and it moves none of its parents.
+    // Pointers into parents stay valid: only the innermost open container grows, and it moves none of its
+    // parents.
     open_.push_back(add(std::move(container)));
   }
 
@@ -80,7 +82,8 @@ std::string_view kind_name(const json& value) {
 
 json parse_json(std::string_view text, std::string_view file, const JsonLimits& limits) {
   if (text.size() > limits.max_bytes) {
-    fail(ErrorCode::kCorruptFile, "{}: JSON of {} bytes, more than the limit of {}", file, text.size(), limits.max_bytes);
+    fail(ErrorCode::kCorruptFile, "{}: JSON of {} bytes, more than the limit of {}", file, text.size(),
+         limits.max_bytes);
   }
   LimitedBuilder builder(file, limits);
   if (!json::sax_parse(text.begin(), text.end(), &builder)) {
@@ -89,9 +92,13 @@ json parse_json(std::string_view text, std::string_view file, const JsonLimits& 
   return builder.take();
 }
 
-void JsonCursor::fail_here(std::string_view message) const { fail(ErrorCode::kCorruptFile, "{}: {}", path_, message); }
+void JsonCursor::fail_here(std::string_view message) const {
+  fail(ErrorCode::kCorruptFile, "{}: {}", path_, message);
+}
 
-bool JsonCursor::is_null() const { return value_->is_null(); }
+bool JsonCursor::is_null() const {
+  return value_->is_null();
+}
 
 bool JsonCursor::has(std::string_view key) const {
   return value_->is_object() && value_->contains(std::string(key));
@@ -111,7 +118,8 @@ JsonCursor JsonCursor::at(size_t index) const {
 }
 
 size_t JsonCursor::size() const {
-  if (!value_->is_structured()) fail_here(fmt::format("expected an array or object, found {}", kind_name(*value_)));
+  if (!value_->is_structured())
+    fail_here(fmt::format("expected an array or object, found {}", kind_name(*value_)));
   return value_->size();
 }
 
@@ -128,7 +136,8 @@ std::string JsonCursor::get_string() const {
 }
 
 int64_t JsonCursor::get_int() const {
-  if (!value_->is_number_integer()) fail_here(fmt::format("expected an integer, found {}", kind_name(*value_)));
+  if (!value_->is_number_integer())
+    fail_here(fmt::format("expected an integer, found {}", kind_name(*value_)));
   if (value_->is_number_unsigned() &&
       value_->get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
     fail_here("integer does not fit 64 signed bits");

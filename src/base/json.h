@@ -1,5 +1,5 @@
-// JSON from untrusted files: parsed through nlohmann-json's SAX interface with our own limits, read through a cursor
-// whose errors name file and place.
+// JSON from untrusted files: parsed through nlohmann-json's SAX interface with our own limits, read through a
+// cursor whose errors name file and place.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct JsonLimits {
   size_t max_values = 20'000'000;        ///< scalars, arrays and objects together
 };
 
-/// Parses one JSON document. Refuses duplicate keys, trailing bytes, invalid UTF-8 and whatever breaks the limits
-/// (Error kCorruptFile; the message starts with `file`).
+/// Parses one JSON document. Refuses duplicate keys, trailing bytes, invalid UTF-8 and whatever breaks the
+/// limits (Error kCorruptFile; the message starts with `file`).
 nlohmann::json parse_json(std::string_view text, std::string_view file, const JsonLimits& limits = {});
 
 /// A place in a parsed document. Borrows the document, which must outlive the cursor. Every getter throws
@@ -32,11 +32,11 @@ class JsonCursor {
   const std::string& path() const { return path_; }
 
   bool is_null() const;
-  bool has(std::string_view key) const;           ///< an object that holds `key`, even with value null
-  JsonCursor at(std::string_view key) const;      ///< member of an object
-  JsonCursor at(size_t index) const;              ///< element of an array
-  size_t size() const;                            ///< of an array or object
-  std::vector<std::string> keys() const;          ///< of an object, sorted
+  bool has(std::string_view key) const;       ///< an object that holds `key`, even with value null
+  JsonCursor at(std::string_view key) const;  ///< member of an object
+  JsonCursor at(size_t index) const;          ///< element of an array
+  size_t size() const;                        ///< of an array or object
+  std::vector<std::string> keys() const;      ///< of an object, sorted
   std::string get_string() const;
   int64_t get_int() const;
   bool get_bool() const;

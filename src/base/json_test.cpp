@@ -26,7 +26,9 @@ TEST(ParseJson, ReadsWhatNlohmannReads) {
   EXPECT_EQ(parse_json(text, "a.json"), nlohmann::json::parse(text));
 }
 
-TEST(ParseJson, RefusesDuplicateKeys) { EXPECT_THAT(error_of(R"({"a": 1, "a": 2})"), HasSubstr("duplicate key \"a\"")); }
+TEST(ParseJson, RefusesDuplicateKeys) {
+  EXPECT_THAT(error_of(R"({"a": 1, "a": 2})"), HasSubstr("duplicate key \"a\""));
+}
 
 TEST(ParseJson, RefusesDepthBeyondTheLimit) {
   EXPECT_THAT(error_of(std::string(200, '[') + std::string(200, ']')), HasSubstr("deeper than 128"));

@@ -12,8 +12,8 @@ std::string render_progress(int64_t done, int64_t total, std::string_view what, 
   total = std::max<int64_t>(total, 1);
   done = std::clamp<int64_t>(done, 0, total);
   const auto filled = static_cast<int>(kBar * done / total);
-  std::string line = fmt::format("[{}{}] {:>5}/{}  {}", std::string(filled, '#'), std::string(kBar - filled, '.'),
-                                 done, total, what);
+  std::string line = fmt::format("[{}{}] {:>5}/{}  {}", std::string(filled, '#'),
+                                 std::string(kBar - filled, '.'), done, total, what);
   if (std::cmp_greater(line.size(), std::max(width, 0))) line.resize(std::max(width, 0));
   return line;
 }

@@ -2,7 +2,11 @@
 
 namespace halftone {
 
-const char* version() { return "0.1.0"; }
-const char* torch_version() { return "2.13.0"; }
+const char* version() {
+  return "0.1.0";
+}
+const char* torch_version() {
+  return "2.13.0";
+}
 
 }  // namespace halftone

@@ -13,19 +13,45 @@ namespace {
 constexpr int kAny = -1;
 
 constexpr std::array kBuiltins = {
-    Builtin{"sym::add", 2, 2, 1},          Builtin{"sym::sub", 2, 2, 1},        Builtin{"sym::mul", 2, 2, 1},
-    Builtin{"sym::floordiv", 2, 2, 1},     Builtin{"sym::truediv", 2, 2, 1},    Builtin{"sym::mod", 2, 2, 1},
-    Builtin{"sym::pow", 2, 2, 1},          Builtin{"sym::neg", 1, 1, 1},        Builtin{"sym::pos", 1, 1, 1},
-    Builtin{"sym::eq", 2, 2, 1},           Builtin{"sym::ne", 2, 2, 1},         Builtin{"sym::lt", 2, 2, 1},
-    Builtin{"sym::le", 2, 2, 1},           Builtin{"sym::gt", 2, 2, 1},         Builtin{"sym::ge", 2, 2, 1},
-    Builtin{"sym::and", 2, 2, 1},          Builtin{"sym::or", 2, 2, 1},         Builtin{"sym::not", 1, 1, 1},
-    Builtin{"sym::lshift", 2, 2, 1},       Builtin{"sym::rshift", 2, 2, 1},     Builtin{"sym::max", 2, 2, 1},
-    Builtin{"sym::min", 2, 2, 1},          Builtin{"sym::sum", 1, 1, 1},        Builtin{"sym::ite", 3, 3, 1},
-    Builtin{"sym::int", 1, 1, 1},          Builtin{"sym::float", 1, 1, 1},      Builtin{"sym::sqrt", 1, 1, 1},
-    Builtin{"sym::log2", 1, 1, 1},         Builtin{"sym::trunc", 1, 1, 1},      Builtin{"sym::floor", 1, 1, 1},
-    Builtin{"sym::ceil", 1, 1, 1},         Builtin{"sym::round", 1, 2, 1},      Builtin{"sym::abs", 1, 1, 1},
-    Builtin{"builtin::unpack", 1, 1, kAny}, Builtin{"builtin::getitem", 2, 2, 1}, Builtin{"builtin::cond", 4, 4, kAny},
-    Builtin{"builtin::while_loop", 4, 4, kAny}, Builtin{"builtin::map", 3, 3, kAny}, Builtin{"builtin::scan", 4, 4, kAny},
+    Builtin{"sym::add", 2, 2, 1},
+    Builtin{"sym::sub", 2, 2, 1},
+    Builtin{"sym::mul", 2, 2, 1},
+    Builtin{"sym::floordiv", 2, 2, 1},
+    Builtin{"sym::truediv", 2, 2, 1},
+    Builtin{"sym::mod", 2, 2, 1},
+    Builtin{"sym::pow", 2, 2, 1},
+    Builtin{"sym::neg", 1, 1, 1},
+    Builtin{"sym::pos", 1, 1, 1},
+    Builtin{"sym::eq", 2, 2, 1},
+    Builtin{"sym::ne", 2, 2, 1},
+    Builtin{"sym::lt", 2, 2, 1},
+    Builtin{"sym::le", 2, 2, 1},
+    Builtin{"sym::gt", 2, 2, 1},
+    Builtin{"sym::ge", 2, 2, 1},
+    Builtin{"sym::and", 2, 2, 1},
+    Builtin{"sym::or", 2, 2, 1},
+    Builtin{"sym::not", 1, 1, 1},
+    Builtin{"sym::lshift", 2, 2, 1},
+    Builtin{"sym::rshift", 2, 2, 1},
+    Builtin{"sym::max", 2, 2, 1},
+    Builtin{"sym::min", 2, 2, 1},
+    Builtin{"sym::sum", 1, 1, 1},
+    Builtin{"sym::ite", 3, 3, 1},
+    Builtin{"sym::int", 1, 1, 1},
+    Builtin{"sym::float", 1, 1, 1},
+    Builtin{"sym::sqrt", 1, 1, 1},
+    Builtin{"sym::log2", 1, 1, 1},
+    Builtin{"sym::trunc", 1, 1, 1},
+    Builtin{"sym::floor", 1, 1, 1},
+    Builtin{"sym::ceil", 1, 1, 1},
+    Builtin{"sym::round", 1, 2, 1},
+    Builtin{"sym::abs", 1, 1, 1},
+    Builtin{"builtin::unpack", 1, 1, kAny},
+    Builtin{"builtin::getitem", 2, 2, 1},
+    Builtin{"builtin::cond", 4, 4, kAny},
+    Builtin{"builtin::while_loop", 4, 4, kAny},
+    Builtin{"builtin::map", 3, 3, kAny},
+    Builtin{"builtin::scan", 4, 4, kAny},
 };
 
 }  // namespace
@@ -44,7 +70,9 @@ const c10::OperatorHandle* try_operator(std::string_view target) {
   return &cache.emplace(std::string(target), *handle).first->second;
 }
 
-std::span<const Builtin> builtins() { return kBuiltins; }
+std::span<const Builtin> builtins() {
+  return kBuiltins;
+}
 
 const Builtin* try_builtin(std::string_view name) {
   for (const Builtin& builtin : kBuiltins) {

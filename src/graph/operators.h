@@ -1,4 +1,5 @@
-// Names of operations: operators of torch's dispatcher, and the built-ins that the interpreter knows by itself.
+// Names of operations: operators of torch's dispatcher, and the built-ins that the interpreter knows by
+// itself.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +12,13 @@ class OperatorHandle;
 
 namespace halftone {
 
-/// The dispatcher's operator of that name ("aten::add.Tensor", "aten::linear"), or nullptr. The handle lives for ever.
+/// The dispatcher's operator of that name ("aten::add.Tensor", "aten::linear"), or nullptr. The handle lives
+/// for ever.
 const c10::OperatorHandle* try_operator(std::string_view target);
 
 /// An operation that is no operator. Operands are positional and unnamed.
-///   sym::*                 arithmetic on Python numbers, with Python's rules (// and % round down, / gives a float)
-///   builtin::unpack(list)  takes a list apart; as many outputs as the list has elements
+///   sym::*                 arithmetic on Python numbers, with Python's rules (// and % round down, / gives a
+///   float) builtin::unpack(list)  takes a list apart; as many outputs as the list has elements
 ///   builtin::cond(condition, true_graph, false_graph, [operands])
 ///   builtin::while_loop(condition_graph, body_graph, [carried], [additional])
 ///   builtin::map(graph, [mapped over dimension 0], [additional])

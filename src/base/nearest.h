@@ -1,0 +1,17 @@
+// "Did you mean …?" for unknown names.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halftone {
+
+/// The known name with the smallest edit distance to `name`, or "" where none is near (more than a third of
+/// the letters differ).
+std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
+
+/// " (did you mean \"x\"?)" or "".
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
+
+}  // namespace halftone

@@ -1,0 +1,382 @@
+#include "halftone/graph.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "base/errors.h"
+#include "graph/operators.h"
+
+namespace halftone {
+namespace {
+
+/// Calls visit(Value*&) for each value in the operand, nested ones too.
+template <typename Visit>
+void visit_values(Argument::Data& data, const Visit& visit);
+
+template <typename Visit>
+struct ValueVisitor {
+  const Visit& visit;
+  void operator()(Value*& value) const { visit(value); }
+  void operator()(Argument::List& list) const {
+    for (Argument& item : list) visit_values(const_cast<Argument::Data&>(item.data()), visit);
+  }
+  template <typename T>
+  void operator()(T&) const {}
+};
+
+template <typename Visit>
+void visit_values(Argument::Data& data, const Visit& visit) {
+  std::visit(ValueVisitor<Visit>{visit}, data);
+}
+
+template <typename Visit>
+void visit_values(const std::vector<NamedArgument>& inputs, const Visit& visit) {
+  for (const NamedArgument& input : inputs)
+    visit_values(const_cast<Argument::Data&>(input.value.data()), visit);
+}
+
+}  // namespace
+
+std::string_view to_string(ValueType type) {
+  switch (type) {
+    case ValueType::kTensor:
+      return "tensor";
+    case ValueType::kInt:
+      return "int";
+    case ValueType::kFloat:
+      return "float";
+    case ValueType::kBool:
+      return "bool";
+    case ValueType::kString:
+      return "str";
+    case ValueType::kList:
+      return "list";
+    case ValueType::kNone:
+      return "none";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(InputKind kind) {
+  switch (kind) {
+    case InputKind::kUser:
+      return "user";
+    case InputKind::kParameter:
+      return "parameter";
+    case InputKind::kBuffer:
+      return "buffer";
+    case InputKind::kNonPersistentBuffer:
+      return "non_persistent_buffer";
+    case InputKind::kConstant:
+      return "constant";
+  }
+  return "unknown";
+}
+
+std::string_view to_string(OutputKind kind) {
+  switch (kind) {
+    case OutputKind::kUser:
+      return "user";
+    case OutputKind::kBufferMutation:
+      return "buffer_mutation";
+    case OutputKind::kInputMutation:
+      return "input_mutation";
+  }
+  return "unknown";
+}
+
+Value* Argument::value() const {
+  const auto* value = std::get_if<Value*>(&data_);
+  return value ? *value : nullptr;
+}
+
+std::optional<int64_t> Argument::as_int() const {
+  if (const auto* number = std::get_if<int64_t>(&data_)) return *number;
+  return std::nullopt;
+}
+
+bool Argument::operator==(const Argument& other) const {
+  if (data_.index() != other.data_.index()) return false;
+  if (const auto* list = this->list()) return *list == *other.list();
+  return data_ == other.data_;
+}
+
+const Argument* Node::try_input(std::string_view name) const {
+  for (const NamedArgument& input : inputs_) {
+    if (input.name == name) return &input.value;
+  }
+  return nullptr;
+}
+
+void Node::add_uses() {
+  visit_values(inputs_, [this](Value*& value) { value->users_.push_back(this); });
+}
+
+void Node::drop_uses() {
+  visit_values(inputs_, [this](Value*& value) {
+    const auto found = std::find(value->users_.begin(), value->users_.end(), this);
+    if (found != value->users_.end()) value->users_.erase(found);
+  });
+}
+
+void Node::set_input(size_t index, Argument value) {
+  drop_uses();
+  inputs_.at(index).value = std::move(value);
+  add_uses();
+}
+
+void Node::set_inputs(std::vector<NamedArgument> inputs) {
+  drop_uses();
+  inputs_ = std::move(inputs);
+  add_uses();
+}
+
+void Node::replace_uses_of(Value* old_value, Value* new_value) {
+  drop_uses();
+  visit_values(inputs_, [&](Value*& value) {
+    if (value == old_value) value = new_value;
+  });
+  add_uses();
+}
+
+std::vector<Value*> Node::input_values() const {
+  std::vector<Value*> values;
+  visit_values(inputs_, [&](Value*& value) { values.push_back(value); });
+  return values;
+}
+
+/// The values by name, and where to go on when a name is taken.
+struct Graph::Names {
+  std::unordered_map<std::string, std::unique_ptr<Value>> values;
+  std::unordered_map<std::string, size_t> next_suffix;
+
+  std::string unique(const std::string& hint) {
+    const std::string base = hint.empty() ? "v" : hint;
+    if (!hint.empty() && !values.contains(base)) return base;
+    size_t& suffix = next_suffix[base];
+    std::string name;
+    do {
+      name = hint.empty() ? fmt::format("v{}", suffix++) : fmt::format("{}_{}", base, ++suffix);
+    } while (values.contains(name));
+    return name;
+  }
+};
+
+Graph::Graph() : return_node_(new Node()), names_(std::make_unique<Names>()) {
+  return_node_->target_ = "return";
+  return_node_->graph_ = this;
+}
+
+Graph::~Graph() = default;
+
+Value* Graph::new_value(OutputSpec spec, Node* producer, size_t index) {
+  auto owned = std::unique_ptr<Value>(new Value());
+  Value* value = owned.get();
+  value->name_ = names_->unique(spec.name);
+  value->type_ = spec.type;
+  value->meta_ = std::move(spec.meta);
+  value->expression_ = std::move(spec.expression);
+  value->producer_ = producer;
+  value->index_ = index;
+  value->graph_ = this;
+  names_->values.emplace(value->name_, std::move(owned));
+  return value;
+}
+
+void Graph::delete_value(Value* value) {
+  names_->values.erase(std::string(value->name_));
+}
+
+Value* Graph::add_input(OutputSpec spec, InputKind kind, std::string target) {
+  Value* value = new_value(std::move(spec), nullptr, inputs_.size());
+  if (target.empty()) target = value->name_;
+  inputs_.push_back({value, kind, std::move(target)});
+  return value;
+}
+
+void Graph::erase_input(size_t index) {
+  Value* value = inputs_.at(index).value;
+  if (!value->users_.empty())
+    fail(ErrorCode::kState, "input %{} still has {} uses", value->name_, value->users_.size());
+  inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(index));
+  for (size_t i = index; i < inputs_.size(); ++i) inputs_[i].value->index_ = i;
+  delete_value(value);
+}
+
+void Graph::set_input_target(size_t index, InputKind kind, std::string target) {
+  inputs_.at(index).kind = kind;
+  inputs_.at(index).target = std::move(target);
+}
+
+void Graph::set_outputs(std::vector<Argument> values, std::vector<GraphOutput> outputs) {
+  if (values.size() != outputs.size()) {
+    fail(ErrorCode::kInvalidArgument, "{} output values but {} output descriptions", values.size(),
+         outputs.size());
+  }
+  std::vector<NamedArgument> inputs;
+  inputs.reserve(values.size());
+  for (Argument& value : values) inputs.push_back({"", std::move(value)});
+  return_node_->set_inputs(std::move(inputs));
+  outputs_ = std::move(outputs);
+}
+
+Node* Graph::insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
+                    std::vector<OutputSpec> outputs, Source source) {
+  const c10::OperatorHandle* op = nullptr;
+  if (!try_builtin(target)) {
+    op = try_operator(target);
+    if (!op) fail(ErrorCode::kUnsupported, "no operator or built-in is called {}", target);
+  }
+  auto owned = std::unique_ptr<Node>(new Node());
+  Node* node = owned.get();
+  node->target_ = target;
+  node->op_ = op;
+  node->source_ = std::move(source);
+  node->graph_ = this;
+  node->position_ = nodes_.insert(before ? before->position_ : nodes_.end(), std::move(owned));
+  node->outputs_.reserve(outputs.size());
+  for (size_t i = 0; i < outputs.size(); ++i)
+    node->outputs_.push_back(new_value(std::move(outputs[i]), node, i));
+  node->set_inputs(std::move(inputs));
+  return node;
+}
+
+void Graph::replace_all_uses(Value* old_value, Value* new_value) {
+  if (old_value == new_value) return;
+  const std::vector<Node*> users = old_value->users_;
+  for (Node* user : users) user->replace_uses_of(old_value, new_value);
+}
+
+void Graph::move_before(Node* node, Node* before) {
+  nodes_.splice(before ? before->position_ : nodes_.end(), nodes_, node->position_);
+}
+
+void Graph::erase(Node* node) {
+  for (const Value* output : node->outputs_) {
+    if (!output->users_.empty()) {
+      fail(ErrorCode::kState, "{} cannot be erased: %{} still has {} uses", node->target_, output->name_,
+           output->users_.size());
+    }
+  }
+  node->drop_uses();
+  for (Value* output : node->outputs_) delete_value(output);
+  nodes_.erase(node->position_);
+}
+
+size_t Graph::erase_dead_nodes() {
+  size_t erased = 0;
+  // Backwards, so that a chain of dead nodes goes in one walk.
+  for (auto next = nodes_.end(); next != nodes_.begin();) {
+    Node* node = std::prev(next)->get();
+    const bool dead = std::all_of(node->outputs_.begin(), node->outputs_.end(),
+                                  [](const Value* output) { return output->users_.empty(); });
+    if (dead && !has_side_effects(*node)) {
+      erase(node);
+      ++erased;
+    } else {
+      --next;
+    }
+  }
+  return erased;
+}
+
+void Graph::sort_topologically() {
+  std::unordered_map<const Node*, size_t> waiting_for;
+  for (const auto& node : nodes_) {
+    size_t count = 0;
+    for (const Value* value : node->input_values()) count += value->producer_ != nullptr;
+    waiting_for[node.get()] = count;
+  }
+  NodeList sorted;
+  while (!nodes_.empty()) {
+    const size_t before = sorted.size();
+    for (auto next = nodes_.begin(); next != nodes_.end();) {
+      const auto here = next++;
+      Node* node = here->get();
+      if (waiting_for[node] != 0) continue;
+      sorted.splice(sorted.end(), nodes_, here);
+      for (const Value* output : node->outputs_) {
+        for (const Node* user : output->users_) {
+          if (user != return_node_.get()) --waiting_for[user];
+        }
+      }
+    }
+    if (sorted.size() == before) {
+      const std::string name = nodes_.front()->target_;
+      nodes_.splice(nodes_.begin(), sorted);
+      fail(ErrorCode::kInvalidArgument, "the graph has a cycle through {}", name);
+    }
+  }
+  nodes_ = std::move(sorted);
+}
+
+Value* Graph::try_value(std::string_view name) const {
+  const auto found = names_->values.find(std::string(name));
+  return found == names_->values.end() ? nullptr : found->second.get();
+}
+
+Value* Graph::value(std::string_view name) const {
+  if (Value* value = try_value(name)) return value;
+  fail(ErrorCode::kNotFound, "the graph has no value %{}", name);
+}
+
+void Graph::rename(Value* value, std::string name) {
+  if (name == value->name_) return;
+  if (name.empty() || names_->values.contains(name)) {
+    fail(ErrorCode::kInvalidArgument, "%{} cannot be renamed to \"{}\"", value->name_, name);
+  }
+  auto entry = names_->values.extract(value->name_);
+  entry.key() = name;
+  value->name_ = std::move(name);
+  names_->values.insert(std::move(entry));
+}
+
+namespace {
+
+using ValueMapping = std::unordered_map<const Value*, Value*>;
+
+Argument clone_argument(const Argument& argument, const ValueMapping& mapping) {
+  if (Value* value = argument.value()) return mapping.at(value);
+  if (const auto* subgraph = argument.get_if<std::shared_ptr<Graph>>()) {
+    return std::shared_ptr<Graph>((*subgraph)->clone());
+  }
+  if (const auto* list = argument.list()) {
+    Argument::List copy;
+    copy.reserve(list->size());
+    for (const Argument& item : *list) copy.push_back(clone_argument(item, mapping));
+    return copy;
+  }
+  return argument;
+}
+
+OutputSpec spec_of(const Value& value) {
+  return {value.name(), value.type(), value.meta(), value.expression()};
+}
+
+}  // namespace
+
+std::unique_ptr<Graph> Graph::clone() const {
+  auto copy = std::make_unique<Graph>();
+  ValueMapping mapping;
+  for (const GraphInput& input : inputs_) {
+    mapping[input.value] = copy->add_input(spec_of(*input.value), input.kind, input.target);
+    copy->set_input_fixed(copy->inputs_.size() - 1, input.fixed);
+  }
+  for (const auto& node : nodes_) {
+    std::vector<NamedArgument> inputs;
+    for (const NamedArgument& input : node->inputs_)
+      inputs.push_back({input.name, clone_argument(input.value, mapping)});
+    std::vector<OutputSpec> outputs;
+    for (const Value* output : node->outputs_) outputs.push_back(spec_of(*output));
+    const Node* fresh = copy->append(node->target_, std::move(inputs), std::move(outputs), node->source_);
+    for (size_t i = 0; i < node->outputs_.size(); ++i) mapping[node->outputs_[i]] = fresh->outputs_[i];
+  }
+  std::vector<Argument> results;
+  for (const NamedArgument& result : return_node_->inputs_)
+    results.push_back(clone_argument(result.value, mapping));
+  copy->set_outputs(std::move(results), outputs_);
+  return copy;
+}
+
+}  // namespace halftone

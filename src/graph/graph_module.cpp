@@ -1,0 +1,139 @@
+#include "halftone/graph_module.h"
+
+#include <fmt/ranges.h>
+
+#include "base/errors.h"
+#include "base/nearest.h"
+#include "graph/interpreter.h"
+#include "graph/mutation.h"
+#include "halftone/tensor_file.h"
+
+namespace halftone {
+
+GraphModule::GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call)
+    : graph_(std::move(graph)),
+      call_(std::move(call)),
+      tensors_(std::make_shared<const TensorMap>(std::move(tensors))) {}
+GraphModule::~GraphModule() = default;
+
+Graph& GraphModule::mutable_graph() {
+  const std::lock_guard lock(mutex_);
+  interpreter_.reset();
+  // Sessions hold the graph through their interpreter: they keep the old one.
+  if (graph_.use_count() > 1) graph_ = graph_->clone();
+  return *graph_;
+}
+
+std::shared_ptr<const Interpreter> GraphModule::interpreter() const {
+  const std::lock_guard lock(mutex_);
+  if (!interpreter_) interpreter_ = std::make_shared<const Interpreter>(graph_);
+  return interpreter_;
+}
+
+std::shared_ptr<const TensorMap> GraphModule::tensors() const {
+  const std::lock_guard lock(mutex_);
+  return tensors_;
+}
+
+namespace {
+
+[[noreturn]] void fail_unknown(const TensorMap& tensors, std::string_view name) {
+  std::vector<std::string> names;
+  for (const auto& [known, tensor] : tensors) names.push_back(known);
+  fail(ErrorCode::kNotFound, "the model has no tensor \"{}\"{}", name, did_you_mean(name, names));
+}
+
+void require_same_form(std::string_view name, const at::Tensor& old_tensor, const at::Tensor& tensor) {
+  if (tensor.scalar_type() != old_tensor.scalar_type() || tensor.sizes() != old_tensor.sizes()) {
+    fail(ErrorCode::kInvalidArgument, "tensor \"{}\": expected {} [{}], found {} [{}]", name,
+         c10::toString(old_tensor.scalar_type()), fmt::join(old_tensor.sizes(), ", "),
+         c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+  }
+}
+
+/// The names that a state dictionary holds: parameters and persistent buffers.
+std::vector<std::string> persistent_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kParameter || input.kind == InputKind::kBuffer)
+      names.push_back(input.target);
+  }
+  return names;
+}
+
+}  // namespace
+
+at::Tensor GraphModule::tensor(std::string_view name) const {
+  const auto all = tensors();
+  const auto found = all->find(name);
+  if (found == all->end()) fail_unknown(*all, name);
+  return found->second;
+}
+
+void GraphModule::set_tensor(std::string_view name, at::Tensor tensor) {
+  const std::lock_guard lock(mutex_);
+  const auto found = tensors_->find(name);
+  if (found == tensors_->end()) fail_unknown(*tensors_, name);
+  require_same_form(name, found->second, tensor);
+  auto fresh = std::make_shared<TensorMap>(*tensors_);
+  fresh->insert_or_assign(std::string(name), std::move(tensor));
+  tensors_ = std::move(fresh);
+}
+
+void GraphModule::put_tensor(std::string name, at::Tensor tensor) {
+  const std::lock_guard lock(mutex_);
+  auto fresh = std::make_shared<TensorMap>(*tensors_);
+  fresh->insert_or_assign(std::move(name), std::move(tensor));
+  tensors_ = std::move(fresh);
+}
+
+size_t GraphModule::load_tensors(const std::string& path, bool strict) {
+  const TensorFile file = halftone::load_tensors(path);
+  const std::lock_guard lock(mutex_);
+  auto fresh = std::make_shared<TensorMap>(*tensors_);
+  std::vector<std::string> problems;
+  size_t count = 0;
+  for (const auto& [name, tensor] : file.tensors) {
+    const auto found = fresh->find(name);
+    if (found == fresh->end()) {
+      problems.push_back(fmt::format("unexpected \"{}\"", name));
+      continue;
+    }
+    require_same_form(name, found->second, tensor);
+    found->second = tensor;
+    ++count;
+  }
+  for (const std::string& name : persistent_names(*graph_)) {
+    if (!file.tensors.contains(name)) problems.push_back(fmt::format("missing \"{}\"", name));
+  }
+  if (strict && !problems.empty()) {
+    fail(ErrorCode::kInvalidArgument, "{} does not fit the model: {}", path, fmt::join(problems, ", "));
+  }
+  tensors_ = std::move(fresh);
+  return count;
+}
+
+std::vector<std::string> GraphModule::input_names() const {
+  std::vector<std::string> names;
+  for (const GraphInput& input : graph_->inputs()) {
+    if (input.kind == InputKind::kUser) names.push_back(input.target);
+  }
+  return names;
+}
+
+std::vector<std::string> GraphModule::mutated_input_names() const {
+  const std::vector<bool> written = inputs_written_in_place(*graph_);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < graph_->inputs().size(); ++i) {
+    const GraphInput& input = graph_->inputs()[i];
+    if (input.kind != InputKind::kUser) continue;
+    bool mutated = written[i];
+    for (const GraphOutput& output : graph_->outputs()) {
+      mutated = mutated || (output.kind == OutputKind::kInputMutation && output.target == input.target);
+    }
+    if (mutated) names.push_back(input.target);
+  }
+  return names;
+}
+
+}  // namespace halftone

@@ -1,0 +1,118 @@
+#include "graph/mutation.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <array>
+#include <string_view>
+#include <unordered_map>
+
+namespace halftone {
+namespace {
+
+/// Batch norms whose schema shows no mutation, with the operands they write when `training` is true.
+constexpr std::array kHiddenWriters = {
+    std::string_view("aten::batch_norm"),
+    std::string_view("aten::native_batch_norm"),
+    std::string_view("aten::cudnn_batch_norm"),
+    std::string_view("aten::instance_norm"),
+};
+
+class Analysis {
+ public:
+  explicit Analysis(const Graph& graph) : graph_(graph), written_(graph.inputs().size(), false) {
+    for (size_t i = 0; i < graph.inputs().size(); ++i) roots_[graph.inputs()[i].value] = {i};
+  }
+
+  std::vector<bool> run() {
+    for (const auto& node : graph_.nodes()) visit(*node);
+    return written_;
+  }
+
+ private:
+  using Roots = std::vector<size_t>;  // which inputs a value may share memory with
+
+  void visit(const Node& node) {
+    if (node.op()) {
+      visit_operator(node);
+    } else if (node.is("builtin::unpack") || node.is("builtin::getitem")) {
+      share_with_outputs(node, node.input(0));
+    } else {
+      visit_subgraphs(node);
+    }
+  }
+
+  void visit_operator(const Node& node) {
+    const auto& schema = node.op()->schema();
+    for (const c10::Argument& expected : schema.arguments()) {
+      const Argument* given = node.try_input(expected.name());
+      if (!given || !expected.alias_info()) continue;
+      if (expected.alias_info()->isWrite()) mark_written(*given);
+      share_with_outputs(node, *given);
+    }
+    for (const std::string_view writer : kHiddenWriters) {
+      if (node.is(writer) && is_training(node)) {
+        if (const Argument* mean = node.try_input("running_mean")) mark_written(*mean);
+        if (const Argument* variance = node.try_input("running_var")) mark_written(*variance);
+      }
+    }
+  }
+
+  static bool is_training(const Node& node) {
+    const Argument* flag = node.try_input("training");
+    if (!flag) flag = node.try_input("use_input_stats");
+    const bool* constant = flag ? flag->get_if<bool>() : nullptr;
+    return !constant || *constant;
+  }
+
+  // Operands reach the subgraph's inputs in order, lists flattened; its outputs may share memory with any of
+  // them.
+  void visit_subgraphs(const Node& node) {
+    for (const NamedArgument& input : node.inputs()) {
+      const auto* subgraph = input.value.get_if<std::shared_ptr<Graph>>();
+      if (!subgraph) continue;
+      const std::vector<bool> inner = inputs_written_in_place(**subgraph);
+      bool any = false;
+      for (const bool written : inner) any = any || written;
+      // Which operand meets which input differs between the built-ins; a write to one is taken as a write to
+      // all.
+      if (any) {
+        for (const NamedArgument& operand : node.inputs()) mark_written(operand.value);
+      }
+    }
+    for (const NamedArgument& operand : node.inputs()) share_with_outputs(node, operand.value);
+  }
+
+  void mark_written(const Argument& argument) {
+    if (const Value* value = argument.value()) {
+      for (const size_t root : roots_[value]) written_[root] = true;
+    }
+    if (const auto* list = argument.list()) {
+      for (const Argument& item : *list) mark_written(item);
+    }
+  }
+
+  void share_with_outputs(const Node& node, const Argument& argument) {
+    if (const Value* value = argument.value()) {
+      const Roots roots = roots_[value];
+      for (const Value* output : node.outputs()) {
+        Roots& all = roots_[output];
+        all.insert(all.end(), roots.begin(), roots.end());
+      }
+    }
+    if (const auto* list = argument.list()) {
+      for (const Argument& item : *list) share_with_outputs(node, item);
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<bool> written_;
+  std::unordered_map<const Value*, Roots> roots_;
+};
+
+}  // namespace
+
+std::vector<bool> inputs_written_in_place(const Graph& graph) {
+  return Analysis(graph).run();
+}
+
+}  // namespace halftone

@@ -1,0 +1,140 @@
+#include <algorithm>
+
+#include "base/errors.h"
+#include "graph/input_check.h"
+#include "graph/interpreter.h"
+#include "graph/mutation.h"
+#include "halftone/graph_module.h"
+
+namespace halftone {
+namespace {
+
+/// Names of the parameters, buffers and constants that a run changes: their values live in the session.
+std::vector<std::string> state_names(const Graph& graph) {
+  const std::vector<bool> written = inputs_written_in_place(graph);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const GraphInput& input = graph.inputs()[i];
+    if (input.kind != InputKind::kUser && written[i]) names.push_back(input.target);
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kBufferMutation) names.push_back(output.target);
+  }
+  return names;
+}
+
+/// Marks the session as busy while a call runs.
+class BusyMark {
+ public:
+  explicit BusyMark(std::atomic<bool>& flag, const std::string& model) : flag_(flag) {
+    if (flag_.exchange(true)) fail(ErrorCode::kState, "{}: another call is running in this session", model);
+  }
+  ~BusyMark() { flag_ = false; }
+  BusyMark(const BusyMark&) = delete;
+  BusyMark& operator=(const BusyMark&) = delete;
+
+ private:
+  std::atomic<bool>& flag_;
+};
+
+}  // namespace
+
+Session::Session(std::shared_ptr<const GraphModule> module)
+    : module_(std::move(module)),
+      tensors_(module_->tensors()),
+      interpreter_(module_->interpreter()),
+      input_check_(std::make_unique<const InputCheck>(*module_)) {
+  reset();
+}
+Session::~Session() = default;
+
+void Session::reset() {
+  const BusyMark busy(busy_, module_->name);
+  state_.clear();
+  // Tensors that share storage in the model (tied buffers) must share it in the state too.
+  std::map<const void*, at::Tensor> clones;
+  for (const std::string& name : state_names(interpreter_->graph())) {
+    const auto found = tensors_->find(name);
+    if (found == tensors_->end())
+      fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", module_->name, name);
+    at::Tensor& clone = clones[found->second.unsafeGetTensorImpl()];
+    if (!clone.defined()) clone = found->second.detach().clone();
+    state_[name] = clone;
+  }
+}
+
+at::Tensor Session::state(std::string_view buffer) const {
+  const auto found = state_.find(buffer);
+  if (found == state_.end())
+    fail(ErrorCode::kNotFound, "{}: \"{}\" is no state of this model", module_->name, buffer);
+  return found->second;
+}
+
+void Session::set_node_hook(NodeHook hook) {
+  hook_ = std::move(hook);
+}
+
+std::vector<c10::IValue> Session::graph_inputs(const std::vector<c10::IValue>& user_inputs) const {
+  std::vector<c10::IValue> inputs;
+  inputs.reserve(interpreter_->graph().inputs().size());
+  size_t next_user_input = 0;
+  for (const GraphInput& input : interpreter_->graph().inputs()) {
+    if (input.kind == InputKind::kUser) {
+      inputs.push_back(user_inputs[next_user_input++]);
+    } else if (const auto own = state_.find(input.target); own != state_.end()) {
+      inputs.emplace_back(own->second);
+    } else if (const auto shared = tensors_->find(input.target); shared != tensors_->end()) {
+      inputs.emplace_back(shared->second);
+    } else {
+      fail(ErrorCode::kNotFound, "{}: the model has no tensor \"{}\"", module_->name, input.target);
+    }
+  }
+  return inputs;
+}
+
+std::vector<c10::IValue> Session::apply_mutations(std::vector<c10::IValue> outputs,
+                                                  const std::vector<c10::IValue>& user_inputs) {
+  const auto& specs = interpreter_->graph().outputs();
+  std::vector<c10::IValue> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (specs[i].kind == OutputKind::kUser) results.push_back(std::move(outputs[i]));
+  }
+  // After the user outputs are safe: an output may be a view of what is overwritten here only if eager's
+  // would be too.
+  const std::vector<std::string> names = module_->input_names();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (specs[i].kind == OutputKind::kBufferMutation) {
+      state_.at(specs[i].target).copy_(outputs[i].toTensor());
+    } else if (specs[i].kind == OutputKind::kInputMutation) {
+      const auto position = std::find(names.begin(), names.end(), specs[i].target) - names.begin();
+      at::Tensor target = user_inputs.at(static_cast<size_t>(position)).toTensor();
+      target.copy_(outputs[i].toTensor());
+    }
+  }
+  return results;
+}
+
+std::vector<c10::IValue> Session::run(std::vector<c10::IValue> inputs) {
+  const BusyMark busy(busy_, module_->name);
+  try {
+    input_check_->check(inputs);
+    auto outputs = interpreter_->run(graph_inputs(inputs), hook_ ? &hook_ : nullptr);
+    return apply_mutations(std::move(outputs), inputs);
+  } catch (const Error& error) {
+    throw error.with_context(module_->name);
+  } catch (const c10::Error& error) {
+    fail(ErrorCode::kInternal, "{}: {}", module_->name, error.what_without_backtrace());
+  }
+}
+
+c10::IValue Session::operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs) {
+  const CallSpec& call = module_->call_spec();
+  std::vector<c10::IValue> inputs =
+      flatten(call.args, c10::ivalue::Tuple::create(std::move(args)), "arguments");
+  c10::impl::GenericDict named(c10::StringType::get(), c10::AnyType::get());
+  for (auto& [name, value] : kwargs) named.insert(name, std::move(value));
+  for (auto& leaf : flatten(call.kwargs, named, "keyword arguments")) inputs.push_back(std::move(leaf));
+  return unflatten(call.result, run(std::move(inputs)));
+}
+
+}  // namespace halftone

@@ -1,0 +1,123 @@
+#include "halftone/tree.h"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/errors.h"
+
+namespace halftone {
+namespace {
+
+void collect_paths(const TreeSpec& spec, const std::string& prefix, std::vector<std::string>& paths) {
+  if (spec.kind == TreeSpec::Kind::kLeaf) {
+    paths.push_back(prefix);
+    return;
+  }
+  for (size_t i = 0; i < spec.children.size(); ++i) {
+    const std::string step =
+        spec.kind == TreeSpec::Kind::kDict ? fmt::format("['{}']", spec.keys.at(i)) : fmt::format("[{}]", i);
+    collect_paths(spec.children[i], prefix + step, paths);
+  }
+}
+
+std::vector<c10::IValue> elements_of(const TreeSpec& spec, const c10::IValue& value,
+                                     const std::string& where) {
+  if (value.isTuple()) return value.toTupleRef().elements().vec();
+  if (value.isTensorList() || value.isList()) {
+    const auto list = value.toList();
+    std::vector<c10::IValue> items;
+    for (size_t i = 0; i < list.size(); ++i) items.push_back(list.get(i));
+    return items;
+  }
+  fail(ErrorCode::kInvalidArgument, "{}: expected a {} of {}, found {}", where,
+       spec.kind == TreeSpec::Kind::kTuple ? "tuple" : "list", spec.children.size(), value.tagKind());
+}
+
+std::vector<c10::IValue> members_of(const TreeSpec& spec, const c10::IValue& value,
+                                    const std::string& where) {
+  if (!value.isGenericDict()) {
+    fail(ErrorCode::kInvalidArgument, "{}: expected a dict with keys {}, found {}", where,
+         fmt::join(spec.keys, ", "), value.tagKind());
+  }
+  const auto dict = value.toGenericDict();
+  for (const auto& item : dict) {
+    const bool known = item.key().isString() && std::find(spec.keys.begin(), spec.keys.end(),
+                                                          item.key().toStringRef()) != spec.keys.end();
+    if (!known) {
+      fail(ErrorCode::kInvalidArgument, "{}: unexpected key {}; the model takes {}", where,
+           item.key().isString() ? item.key().toStringRef() : "that is no string",
+           fmt::join(spec.keys, ", "));
+    }
+  }
+  std::vector<c10::IValue> items;
+  for (const std::string& key : spec.keys) {
+    const auto found = dict.find(key);
+    if (found == dict.end()) fail(ErrorCode::kInvalidArgument, "{}: key {} is missing", where, key);
+    items.push_back(found->value());
+  }
+  return items;
+}
+
+void flatten_into(const TreeSpec& spec, const c10::IValue& value, const std::string& where,
+                  std::vector<c10::IValue>& leaves) {
+  if (spec.kind == TreeSpec::Kind::kLeaf) {
+    leaves.push_back(value);
+    return;
+  }
+  const bool is_dict = spec.kind == TreeSpec::Kind::kDict;
+  const auto items = is_dict ? members_of(spec, value, where) : elements_of(spec, value, where);
+  if (items.size() != spec.children.size()) {
+    fail(ErrorCode::kInvalidArgument, "{}: expected {} elements, found {}", where, spec.children.size(),
+         items.size());
+  }
+  for (size_t i = 0; i < items.size(); ++i) {
+    const std::string step = is_dict ? fmt::format("['{}']", spec.keys[i]) : fmt::format("[{}]", i);
+    flatten_into(spec.children[i], items[i], where + step, leaves);
+  }
+}
+
+c10::IValue build(const TreeSpec& spec, const std::vector<c10::IValue>& leaves, size_t& next) {
+  if (spec.kind == TreeSpec::Kind::kLeaf) return leaves.at(next++);
+  if (spec.kind == TreeSpec::Kind::kDict) {
+    c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+    for (size_t i = 0; i < spec.children.size(); ++i)
+      dict.insert(spec.keys.at(i), build(spec.children[i], leaves, next));
+    return dict;
+  }
+  std::vector<c10::IValue> items;
+  for (const TreeSpec& child : spec.children) items.push_back(build(child, leaves, next));
+  return c10::ivalue::Tuple::create(std::move(items));
+}
+
+}  // namespace
+
+size_t TreeSpec::leaf_count() const {
+  if (kind == Kind::kLeaf) return 1;
+  size_t count = 0;
+  for (const TreeSpec& child : children) count += child.leaf_count();
+  return count;
+}
+
+std::vector<std::string> TreeSpec::leaf_paths() const {
+  std::vector<std::string> paths;
+  collect_paths(*this, "", paths);
+  return paths;
+}
+
+std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what) {
+  std::vector<c10::IValue> leaves;
+  flatten_into(spec, value, what, leaves);
+  return leaves;
+}
+
+c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves) {
+  if (leaves.size() != spec.leaf_count()) {
+    fail(ErrorCode::kInvalidArgument, "a nested value of {} leaves cannot be made from {}", spec.leaf_count(),
+         leaves.size());
+  }
+  size_t next = 0;
+  return build(spec, leaves, next);
+}
+
+}  // namespace halftone

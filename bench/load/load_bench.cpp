@@ -1,0 +1,173 @@
+// Measures what it takes from the file to the first result: time, and peak memory of the process. Each
+// measurement is a fresh child process of this program, because a peak never goes down again.
+#include <ATen/Parallel.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/ones.h>
+#include <c10/core/GradMode.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "halftone/capture.h"
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+namespace {
+
+constexpr int kRounds = 5;
+constexpr double kSecondsLimit = 0.5;
+constexpr double kFileFactor = 1.3;
+constexpr double kFixedMb = 150;
+// Values of the model's symbolic sizes, in the order in which the inputs name them: batch, tokens.
+constexpr int64_t kSymbolValues[] = {1, 16};
+
+struct Measurement {
+  double seconds = 0;
+  double baseline_mb = 0;  ///< peak before loading: the program and libtorch
+  double peak_mb = 0;
+};
+
+/// VmHWM of this process.
+double peak_mb() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) * 1024 / 1e6;  // kB there are 1024 bytes
+  }
+  throw std::runtime_error("/proc/self/status has no VmHWM");
+}
+
+std::vector<c10::IValue> make_inputs(const GraphModule& module) {
+  SymbolBindings bindings;
+  std::vector<c10::IValue> inputs;
+  for (const GraphInput& input : module.graph().inputs()) {
+    if (input.kind != InputKind::kUser) continue;
+    if (!input.value->meta()) throw std::runtime_error(input.target + ": not a tensor of known shape");
+    std::vector<int64_t> sizes;
+    for (const SymExpr& size : input.value->meta()->sizes) {
+      if (size.is_symbol() && !bindings.contains(size.symbol())) {
+        if (bindings.size() == std::size(kSymbolValues))
+          throw std::runtime_error(input.target + ": too many symbols");
+        const int64_t value = kSymbolValues[bindings.size()];
+        bindings.emplace(size.symbol(), value);
+      }
+      sizes.push_back(size.evaluate(bindings));
+    }
+    inputs.emplace_back(at::ones(sizes, input.value->meta()->dtype));
+  }
+  return inputs;
+}
+
+Measurement measure_here(const std::string& path, bool map) {
+  const c10::AutoGradMode no_grad(false);
+  Measurement result;
+  result.baseline_mb = peak_mb();
+  const auto start = std::chrono::steady_clock::now();
+  std::shared_ptr<const GraphModule> module = load_pt2(path, {.map_weights = map});
+  Session session(module);
+  const std::vector<c10::IValue> outputs = session.run(make_inputs(*module));
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.peak_mb = peak_mb();
+  if (outputs.empty() || !outputs[0].isTensor() || !outputs[0].toTensor().isfinite().all().item().toBool()) {
+    throw std::runtime_error("the first result is not a finite tensor");
+  }
+  return result;
+}
+
+Measurement measure_in_child(const std::string& path, bool map) {
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  int pipe_ends[2];
+  if (pipe(pipe_ends) != 0) throw std::runtime_error("pipe failed");
+  const pid_t child = fork();
+  if (child < 0) throw std::runtime_error("fork failed");
+  if (child == 0) {
+    dup2(pipe_ends[1], STDOUT_FILENO);
+    execl(self.c_str(), self.c_str(), path.c_str(), map ? "--child" : "--child-no-mmap", nullptr);
+    _exit(127);
+  }
+  close(pipe_ends[1]);
+  std::unique_ptr<std::FILE, decltype(&std::fclose)> out(fdopen(pipe_ends[0], "r"), &std::fclose);
+  Measurement result;
+  const int fields =
+      std::fscanf(out.get(), "%lf %lf %lf", &result.seconds, &result.baseline_mb, &result.peak_mb);
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (fields != 3 || status != 0) throw std::runtime_error("the child process failed");
+  return result;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+const char* verdict(bool pass) {
+  return pass ? "PASS" : "MISS";
+}
+
+/// Prints one table; returns whether both limits hold.
+bool report(const std::string& path, bool map) {
+  const double file_mb = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
+  const double limit_mb = kFileFactor * file_mb + kFixedMb;
+  std::vector<double> seconds;
+  Measurement worst;
+  for (int round = 0; round < kRounds; ++round) {
+    const Measurement one = measure_in_child(path, map);
+    seconds.push_back(one.seconds);
+    if (one.peak_mb > worst.peak_mb) worst = one;
+  }
+  const bool fast = median(seconds) < kSecondsLimit;
+  const bool small = worst.peak_mb < limit_mb;
+  fmt::print("{} ({:.1f} MB), weights {}, {} fresh processes\n", path, file_mb, map ? "mapped" : "read",
+             kRounds);
+  fmt::print("  load to first result at (1,16): median {:.3f} s, worst {:.3f} s   limit {:.1f} s    {}\n",
+             median(seconds), *std::max_element(seconds.begin(), seconds.end()), kSecondsLimit,
+             verdict(fast));
+  fmt::print(
+      "  peak memory of the process:     {:.1f} MB   limit {:.1f} x file + {:.0f} MB = {:.1f} MB    {}\n",
+      worst.peak_mb, kFileFactor, kFixedMb, limit_mb, verdict(small));
+  fmt::print("  of it added by loading and running: {:.1f} MB (libtorch alone: {:.1f} MB)\n",
+             worst.peak_mb - worst.baseline_mb, worst.baseline_mb);
+  fmt::print(
+      R"({{"bench":"load","mapped":{},"file_mb":{:.3f},"median_s":{:.4f},"peak_mb":{:.1f},"baseline_mb":{:.1f},)"
+      R"("limit_s":{},"limit_mb":{:.1f},"pass":{}}})"
+      "\n",
+      map, file_mb, median(seconds), worst.peak_mb, worst.baseline_mb, kSecondsLimit, limit_mb,
+      fast && small);
+  return fast && small;
+}
+
+}  // namespace
+
+}  // namespace halftone
+
+int main(int argc, char** argv) {
+  const std::string option = argc == 3 ? argv[2] : "";
+  const bool map = !option.ends_with("no-mmap");
+  if (argc < 2 || argc > 3) {
+    fmt::print(stderr,
+               "usage: load_bench MODEL.pt2 [--no-mmap]\nExit 0: within the limits, 1: not, or failed.\n");
+    return 2;
+  }
+  try {
+    if (!option.starts_with("--child")) return halftone::report(argv[1], map) ? 0 : 1;
+    const auto result = halftone::measure_here(argv[1], map);
+    fmt::print("{} {} {}\n", result.seconds, result.baseline_mb, result.peak_mb);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "load_bench: {}\n", error.what());
+    return 1;
+  }
+}

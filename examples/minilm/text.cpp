@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 
 namespace minilm {
 namespace {
@@ -102,26 +103,26 @@ void append_folded(char32_t c, std::u32string& out) {
 }
 
 /// The length of the sequence that a lead byte announces; 0 for a byte that cannot lead.
-int sequence_length(unsigned char lead) {
+size_t sequence_length(unsigned char lead) {
   if (lead < 0x80) return 1;
   if (lead >= 0xC2 && lead < 0xE0) return 2;
   if (lead >= 0xE0 && lead < 0xF0) return 3;
   return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
 }
 
-/// The code point of one complete sequence; kReplacement where a continuation byte is missing or the form is
+/// The code point of one complete sequence; nothing where a continuation byte is missing or the form is
 /// overlong, a surrogate or past U+10FFFF.
-char32_t decode_sequence(std::string_view bytes) {
+std::optional<char32_t> decode_sequence(std::string_view bytes) {
   static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};
   const size_t length = bytes.size();
   if (length == 1) return static_cast<unsigned char>(bytes[0]);
   char32_t c = static_cast<unsigned char>(bytes[0]) & (0x7F >> length);
   for (const char byte : bytes.substr(1)) {
-    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) return kReplacement;
+    if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) return std::nullopt;
     c = c << 6 | (static_cast<unsigned char>(byte) & 0x3F);
   }
-  const bool valid = c >= kLeast[length] && c <= 0x10FFFF && !(c >= 0xD800 && c < 0xE000);
-  return valid ? c : kReplacement;
+  if (c < kLeast[length] || c > 0x10FFFF || (c >= 0xD800 && c < 0xE000)) return std::nullopt;
+  return c;
 }
 
 }  // namespace
@@ -131,11 +132,11 @@ std::u32string decode_utf8(std::string_view text) {
   out.reserve(text.size());
   for (size_t i = 0; i < text.size();) {
     const size_t length = sequence_length(static_cast<unsigned char>(text[i]));
-    const bool complete = length != 0 && i + length <= text.size();
-    const char32_t c = complete ? decode_sequence(text.substr(i, length)) : kReplacement;
-    out += c;
+    std::optional<char32_t> c;
+    if (length != 0 && i + length <= text.size()) c = decode_sequence(text.substr(i, length));
+    out += c.value_or(kReplacement);
     // After a bad sequence go on at its second byte: that one may begin a good sequence.
-    i += c == kReplacement ? 1 : length;
+    i += c ? length : 1;
   }
   return out;
 }

@@ -35,7 +35,7 @@ class FullTransformer(nn.Module):
         return self.transformer(source, target, tgt_mask=mask, tgt_is_causal=True)
 
 
-@case("decomposed")
+@case()
 def transformer_decoder() -> Case:
     return Case(FullTransformer(), (torch.randn(6, 2, 16), torch.randn(4, 2, 16)))
 

@@ -30,8 +30,8 @@ def dynamic_batch() -> Case:
 def dynamic_from_one() -> Case:
     """A range that starts at 1, and one that has no end."""
     return Case(
-        small_net(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim.AUTO},),
-        calls=[Call((torch.randn(size, 6),)) for size in (2, 500)])
+        small_net(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=1)},),
+        calls=[Call((torch.randn(size, 6),)) for size in (1, 500)])
 
 
 class TwoDims(nn.Module):

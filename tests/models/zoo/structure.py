@@ -1,9 +1,12 @@
 """Nested inputs and outputs: how the caller's containers map to the flat inputs and outputs of the graph."""
 
 from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import nn
+from torch.utils import _pytree as pytree
 
 from .case import Call, Case, case
 
@@ -41,6 +44,46 @@ class OrderedOutputs(nn.Module):
 @case()
 def ordered_dict_outputs() -> Case:
     return Case(OrderedOutputs(), (torch.randn(3),))
+
+
+class Pair(NamedTuple):
+    left: torch.Tensor
+    right: torch.Tensor
+
+
+pytree._register_namedtuple(Pair, serialized_type_name="zoo.Pair")
+
+
+class PairOutputs(nn.Module):
+    def forward(self, x):
+        return Pair(x + 1, x + 2), [Pair(x, x.sum())]
+
+
+@case("decomposed")
+def namedtuple_outputs() -> Case:
+    """The file lists the fields of a namedtuple: paths are written with their names."""
+    return Case(PairOutputs(), (torch.randn(3),))
+
+
+@dataclass
+class ModelOutput:
+    logits: torch.Tensor
+    loss: torch.Tensor | None = None
+    states: tuple[torch.Tensor, ...] | None = None
+
+
+torch.export.register_dataclass(ModelOutput, serialized_type_name="zoo.ModelOutput")
+
+
+class DataclassOutputs(nn.Module):
+    def forward(self, x):
+        return ModelOutput(x.exp(), states=(x, -x))
+
+
+@case("strict", "decomposed")
+def dataclass_outputs() -> Case:
+    """As Hugging Face models return: a class of the user's, whose field without a value is left out of the flat outputs."""
+    return Case(DataclassOutputs(), (torch.randn(3),))
 
 
 class ListOfOne(nn.Module):

@@ -59,16 +59,14 @@ class Stack(nn.Module):
         super().__init__()
         self.is_decoder = is_decoder
         self.relative_bias = nn.Embedding(BUCKETS, HEADS)
-        self.blocks = nn.ModuleList(Block(is_decoder) for _ in range(2))
+        self.block = Block(is_decoder)
         self.norm = nn.RMSNorm(WIDTH, eps=1e-6)
 
     def forward(self, x, mask, memory=None, memory_bias=None):
         steps = torch.arange(x.shape[1])
         distance = steps[None, :] - steps[:, None]
         bias = self.relative_bias(bucket_of(distance, not self.is_decoder)).permute(2, 0, 1)[None] + mask
-        for block in self.blocks:
-            x = block(x, bias, memory, memory_bias)
-        return self.norm(x)
+        return self.norm(self.block(x, bias, memory, memory_bias))
 
 
 class T5(nn.Module):

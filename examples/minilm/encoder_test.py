@@ -14,6 +14,9 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from export_minilm import TINY_DIR, load_encoder, package_dir  # noqa: E402
 
 TOLERANCE = 1e-5
+# Nobody reads the states of padding, and they are ill-conditioned: C++'s Linear multiplies and adds the bias in two steps,
+# Python's in one, and of the two roundings each is up to 5e-5 away from the result in double precision. Real tokens: 3e-6.
+PADDING_TOLERANCE = 1e-4
 SENTENCES = [
     "The cat sat on the mat.",
     "Interest rates rose again as the central bank fought inflation.",
@@ -34,9 +37,11 @@ def check(program, folder):
         expected = load_encoder(folder)(ids, mask)
     assert ids.shape[0] == len(SENTENCES) and (mask == 0).any(), "the batch should have every sentence, and padding"
     assert hidden.shape == expected.shape, f"{folder}: shape {hidden.shape} instead of {expected.shape}"
-    error = (hidden - expected).abs().max().item()
-    print(f"{folder.name}: {tuple(hidden.shape)}, largest difference {error:.1e}")
-    assert error <= TOLERANCE, f"{folder}: difference {error} is above {TOLERANCE}"
+    difference, kept = (hidden - expected).abs(), mask.bool()
+    for what, error, tolerance in (("tokens", difference[kept].max().item(), TOLERANCE),
+                                   ("padding", difference[~kept].max().item(), PADDING_TOLERANCE)):
+        print(f"{folder.name}: {tuple(hidden.shape)}, {what}: largest difference {error:.1e}")
+        assert error <= tolerance, f"{folder}: {what} differ by {error}, more than {tolerance}"
 
 
 def check_refusals(program):

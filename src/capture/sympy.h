@@ -1,0 +1,21 @@
+// Size expressions as torch.export writes them: the text of sympy's srepr, "Add(Symbol('s0', integer=True),
+// Integer(1))".
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "halftone/symbolic.h"
+
+namespace halftone {
+
+/// The expression, or nothing where the text is broken or holds what SymExpr cannot say (fractions, floats,
+/// unknown functions, numbers beyond 64 bits, deep nesting). It is metadata: whoever needs it decides what a
+/// missing one means.
+std::optional<SymExpr> try_parse_sympy(std::string_view text);
+
+/// Whether the text form of graphs can hold this symbol: a letter or underscore, then letters, digits and
+/// underscores.
+bool is_symbol_name(std::string_view name);
+
+}  // namespace halftone

@@ -1,0 +1,49 @@
+// Shared by the tests of this room: modules from text, and the message of an expected error.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// A call spec for flat positional inputs and a flat tuple of outputs.
+inline CallSpec flat_call(const Graph& graph) {
+  CallSpec call;
+  call.args.kind = TreeSpec::Kind::kTuple;
+  call.kwargs.kind = TreeSpec::Kind::kDict;
+  call.result.kind = TreeSpec::Kind::kTuple;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser) call.args.children.push_back(TreeSpec::leaf());
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kUser) call.result.children.push_back(TreeSpec::leaf());
+  }
+  return call;
+}
+
+inline std::shared_ptr<GraphModule> module_from_text(std::string_view text, TensorMap tensors = {}) {
+  auto graph = parse_graph(text);
+  CallSpec call = flat_call(*graph);
+  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
+  module->name = "test model";
+  return module;
+}
+
+/// Runs `action`, expects a halftone::Error with that code, gives its message.
+template <typename Action>
+std::string message_of(ErrorCode code, Action action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+}  // namespace halftone

@@ -1,0 +1,48 @@
+#include "halftone/tree.h"
+
+#include <ATen/core/Tensor.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/test_support.h"
+
+namespace halftone {
+namespace {
+
+using Kind = TreeSpec::Kind;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+const TreeSpec kLeaf;
+const TreeSpec kNested = {
+    Kind::kTuple,
+    "",
+    {},
+    {{Kind::kDict, "", {"a", "b"}, {kLeaf, {Kind::kList, "", {}, {kLeaf, kLeaf}}}}, kLeaf}};
+
+TEST(TreeSpec, NamesEachLeafAsPythonWould) {
+  EXPECT_THAT(kNested.leaf_paths(), ElementsAre("[0]['a']", "[0]['b'][0]", "[0]['b'][1]", "[1]"));
+  EXPECT_THAT(kLeaf.leaf_paths(), ElementsAre(""));
+  EXPECT_EQ(kNested.leaf_count(), 4u);
+}
+
+TEST(TreeSpec, FlattensWhatItUnflattens) {
+  const std::vector<c10::IValue> leaves = {1, 2.5, true, c10::IValue()};
+  const auto back = flatten(kNested, unflatten(kNested, leaves), "result");
+  ASSERT_EQ(back.size(), 4u);
+  EXPECT_EQ(back[0].toInt(), 1);
+  EXPECT_EQ(back[1].toDouble(), 2.5);
+  EXPECT_TRUE(back[2].toBool());
+  EXPECT_TRUE(back[3].isNone());
+}
+
+TEST(TreeSpec, RefusesAnotherNestingWithItsPlace) {
+  const auto pair = c10::ivalue::Tuple::create({c10::IValue(1), c10::IValue(2)});
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { flatten(kNested, pair, "arguments"); }),
+              HasSubstr("arguments[0]: expected a dict with keys a, b"));
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { unflatten(kNested, {1}); }),
+              HasSubstr("4 leaves"));
+}
+
+}  // namespace
+}  // namespace halftone

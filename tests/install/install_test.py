@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Installs Halftone into a fresh folder, builds the README's C++ example against it with find_package, and runs it."""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+import torch
+
+PROJECT = """cmake_minimum_required(VERSION 3.24)
+project(ReadmeExample LANGUAGES CXX)
+find_package(Halftone REQUIRED)
+add_executable(example example.cpp)
+target_link_libraries(example Halftone::halftone)
+"""
+
+
+def readme_block(readme, language):
+    blocks = re.findall(rf"```{language}\n(.*?)```", readme, flags=re.DOTALL)
+    assert len(blocks) == 1, f"README.md should hold one {language} block, has {len(blocks)}"
+    return blocks[0]
+
+
+def run(*command, **options):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}\n{done.stderr}\n0 passed, 1 failed")
+    return done.stdout
+
+
+def export_model(path):
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    torch.export.save(torch.export.export(model, (torch.randn(5, 4),)), path)
+
+
+def configure(args, folder, prefix, *more):
+    return [args.cmake, "-S", folder, "-B", folder / "build", "-G", args.generator,
+            f"-DCMAKE_MAKE_PROGRAM={args.make_program}", f"-DCMAKE_PREFIX_PATH={prefix}", *more]
+
+
+def check_torch_is_asked_for_exactly(args, folder, prefix):
+    """A torch of another version must stop the configuration with a message that says so."""
+    fake = folder / "fake-torch"
+    fake.mkdir()
+    (fake / "TorchConfig.cmake").write_text("set(TORCH_LIBRARIES )\nset(Torch_FOUND TRUE)\n")
+    (fake / "TorchConfigVersion.cmake").write_text('set(PACKAGE_VERSION "2.12.1")\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n')
+    command = configure(args, folder, prefix, f"-DTorch_DIR={fake}")
+    command[4] = folder / "build-fake"
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    assert done.returncode != 0, "another version of torch was accepted"
+    words = " ".join(done.stderr.split())
+    assert "needs torch 2.13.0 exactly; found 2.12.1" in words, words
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in ("cmake", "build", "source", "torch", "generator", "make-program"):
+        parser.add_argument(f"--{name}", required=True)
+    args = parser.parse_args()
+    readme = pathlib.Path(args.source, "README.md").read_text()
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prefix = folder / "prefix"
+        run(args.cmake, "--install", args.build, "--prefix", prefix)
+        headers = sorted(p.name for p in (prefix / "include" / "halftone").iterdir())
+        assert headers == sorted(os.listdir(pathlib.Path(args.source, "include", "halftone"))), headers
+        assert (prefix / "lib" / "libhalftone.so").exists() or list(prefix.glob("lib*/**/libhalftone.so"))
+        (folder / "CMakeLists.txt").write_text(PROJECT)
+        (folder / "example.cpp").write_text(readme_block(readme, "cpp"))
+        export_model(folder / "model.pt2")
+        check_torch_is_asked_for_exactly(args, folder, prefix)
+        run(*configure(args, folder, prefix, f"-DTorch_DIR={args.torch}"))
+        run(args.cmake, "--build", folder / "build")
+        output = run(folder / "build" / "example", folder / "model.pt2")
+        assert output.strip() == "[5, 3]", output
+        missing = subprocess.run([folder / "build" / "example", folder / "none.pt2"], capture_output=True, text=True)
+        assert missing.returncode == 1 and missing.stderr.startswith("not found: "), missing.stderr
+    print("1 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

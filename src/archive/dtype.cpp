@@ -1,7 +1,9 @@
 #include "archive/dtype.h"
 
+#include <algorithm>
 #include <array>
-#include <utility>
+
+#include "base/checked.h"
 
 namespace halftone {
 namespace {
@@ -56,6 +58,18 @@ std::optional<DType> dtype_from_safetensors(std::string_view name) {
     if (row.safetensors == name) return row.dtype;
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> tensor_bytes(std::span<const int64_t> sizes, DType dtype) {
+  std::optional<int64_t> bytes = static_cast<int64_t>(dtype_size(dtype));
+  bool empty = false;
+  for (const int64_t size : sizes) {
+    if (size < 0) return std::nullopt;
+    empty = empty || size == 0;
+    bytes = checked_mul(*bytes, std::max<int64_t>(size, 1));
+    if (!bytes) return std::nullopt;
+  }
+  return empty ? 0 : bytes;
 }
 
 }  // namespace halftone

@@ -6,7 +6,6 @@
 
 #include "archive/byte_reader.h"
 #include "archive/safetensors.h"
-#include "base/checked.h"
 #include "base/json.h"
 
 namespace halftone {
@@ -68,9 +67,7 @@ Described read_description(const std::string& name, const JsonCursor& place) {
   tensor.begin = static_cast<uint64_t>(begin);
   tensor.end = static_cast<uint64_t>(end);
 
-  const auto elements = checked_product<int64_t>(tensor.shape);
-  const auto size =
-      elements ? checked_mul(*elements, static_cast<int64_t>(dtype_size(tensor.dtype))) : elements;
+  const auto size = tensor_bytes(tensor.shape, tensor.dtype);
   if (!size) place.fail_here("its shape overflows");
   if (static_cast<uint64_t>(*size) != tensor.end - tensor.begin) {
     place.fail_here(

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "archive/atomic_file.h"
 #include "archive/safetensors.h"
-#include "base/checked.h"
 #include "base/errors.h"
 
 namespace halftone {
@@ -33,12 +33,8 @@ void check_tensor(const SafetensorsTensor& tensor, const std::string& path) {
     fail(ErrorCode::kInvalidArgument, "{}: tensor \"{}\": the format has no name for its element type", path,
          tensor.name);
   }
-  const bool negative =
-      std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t size) { return size < 0; });
-  const auto elements = checked_product<int64_t>(tensor.shape);
-  const auto size =
-      elements ? checked_mul(*elements, static_cast<int64_t>(dtype_size(tensor.dtype))) : elements;
-  if (negative || !size || !std::cmp_equal(*size, tensor.bytes.size())) {
+  const auto size = tensor_bytes(tensor.shape, tensor.dtype);
+  if (!size || !std::cmp_equal(*size, tensor.bytes.size())) {
     fail(ErrorCode::kInvalidArgument, "{}: tensor \"{}\": {} bytes do not match its shape [{}] of {}", path,
          tensor.name, tensor.bytes.size(), fmt::join(tensor.shape, ", "), safetensors_name(tensor.dtype));
   }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "archive/crc32.h"
+#include "archive/text.h"
 #include "archive/zip_records.h"
 #include "base/errors.h"
 
@@ -12,7 +13,6 @@ namespace {
 
 using zip::Entry;
 using zip::Extent;
-using zip::quoted;
 
 /// Why a name could do harm to whoever extracts the member or compares names; empty for a good one.
 std::string_view objection_to_name(std::string_view name) {
@@ -21,6 +21,7 @@ std::string_view objection_to_name(std::string_view name) {
   if (name.find('\\') != std::string_view::npos) return "has a backslash";
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
   if (std::any_of(name.begin(), name.end(), is_control)) return "has a control character";
+  if (!is_utf8(name)) return "is not UTF-8";
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
     const std::string_view part = name.substr(begin, end - begin);

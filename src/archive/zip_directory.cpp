@@ -2,6 +2,7 @@
 #include <optional>
 
 #include "archive/byte_reader.h"
+#include "archive/text.h"
 #include "archive/zip_records.h"
 #include "archive/zip_zip64.h"
 #include "base/checked.h"
@@ -125,20 +126,6 @@ Entry read_entry(ByteReader& reader, std::string_view file) {
 }
 
 }  // namespace
-
-std::string quoted(std::string_view name) {
-  constexpr size_t kLongest = 200;
-  std::string text = "\"";
-  for (const char c : name.substr(0, kLongest)) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      text += fmt::format("\\x{:02x}", byte);
-    } else {
-      text += c;
-    }
-  }
-  return text + (name.size() > kLongest ? "…\"" : "\"");
-}
 
 Directory find_directory(std::span<const std::byte> bytes, std::string_view file) {
   const size_t at = find_end(bytes, file);

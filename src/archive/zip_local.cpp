@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "archive/byte_reader.h"
+#include "archive/text.h"
 #include "archive/zip_records.h"
 #include "archive/zip_zip64.h"
 #include "base/checked.h"

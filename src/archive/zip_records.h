@@ -42,10 +42,6 @@ constexpr uint16_t kPatched = 1U << 5;
 constexpr uint16_t kStrongEncryption = 1U << 6;
 constexpr uint16_t kMaskedDirectory = 1U << 13;
 
-/// The name between quotes, shortened, with control characters spelled out: names of untrusted files go into
-/// messages.
-std::string quoted(std::string_view name);
-
 /// All throw kCorruptFile or kUnsupported; messages start with `file`.
 Directory find_directory(std::span<const std::byte> bytes, std::string_view file);
 std::vector<Entry> read_entries(std::span<const std::byte> bytes, const Directory& directory,

@@ -1,0 +1,101 @@
+// What the kernel tests share: buffers that end at a page nobody may touch, a small generator, the kernels
+// that run here.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "cpu/isa.h"
+
+namespace halftone::kernels::testing {
+
+/// `count` elements that end `tail` bytes before an unreadable page, so that reading or writing past the end
+/// is a crash, on top of what sanitizers see. With 0 the start is as misaligned as the size makes it.
+template <typename T>
+class Guarded {
+ public:
+  explicit Guarded(int64_t count, T fill = T{}) : count_(count) {
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+    mapped_ = (bytes + page - 1) / page * page + page;
+    base_ = static_cast<char*>(
+        mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (base_ == MAP_FAILED || mprotect(base_ + mapped_ - page, page, PROT_NONE) != 0) std::abort();
+    data_ = reinterpret_cast<T*>(base_ + mapped_ - page - bytes);
+    for (int64_t i = 0; i < count; ++i) data_[i] = fill;
+  }
+  ~Guarded() { munmap(base_, mapped_); }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+  int64_t size() const { return count_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+  std::vector<T> copy() const { return std::vector<T>(data_, data_ + count_); }
+
+ private:
+  int64_t count_;
+  char* base_;
+  size_t mapped_;
+  T* data_;
+};
+
+/// Memory aligned to 64 bytes, for packed weights.
+class Aligned {
+ public:
+  explicit Aligned(size_t bytes) : store_(bytes + 64, 0xcd) {}
+  void* data() { return store_.data() + (64 - reinterpret_cast<uintptr_t>(store_.data()) % 64) % 64; }
+
+ private:
+  std::vector<unsigned char> store_;
+};
+
+class Random {
+ public:
+  explicit Random(uint32_t seed) : engine_(seed) {}
+  int integer(int lo, int hi) { return std::uniform_int_distribution<int>(lo, hi)(engine_); }
+  float normal(float sigma = 1.0f) { return std::normal_distribution<float>(0.0f, sigma)(engine_); }
+  template <typename Buffer>
+  void fill_normal(Buffer& buffer, float sigma = 1.0f) {
+    for (int64_t i = 0; i < static_cast<int64_t>(buffer.size()); ++i) buffer[i] = normal(sigma);
+  }
+
+ private:
+  std::mt19937 engine_;
+};
+
+/// The entries of a table that this machine can run.
+template <typename Kernel>
+std::vector<Kernel> runnable(std::span<const Kernel> table) {
+  std::vector<Kernel> kernels;
+  for (const Kernel& kernel : table) {
+    if (kernel.isa <= machine_isa()) kernels.push_back(kernel);
+  }
+  return kernels;
+}
+
+/// Every table keeps this order: best first, scalar last, names that end with the level, no name twice.
+template <typename Kernel>
+void expect_well_formed(std::span<const Kernel> table, const char* operation) {
+  ASSERT_FALSE(table.empty());
+  EXPECT_EQ(table.back().isa, Isa::kScalar);
+  for (size_t i = 0; i < table.size(); ++i) {
+    const std::string name = table[i].name, level = std::string("_") + std::string(to_string(table[i].isa));
+    EXPECT_EQ(name.rfind(operation, 0), 0u) << name;
+    EXPECT_EQ(name.substr(name.size() - level.size()), level) << name;
+    if (i > 0) {
+      EXPECT_GE(table[i - 1].isa, table[i].isa) << name;
+      EXPECT_STRNE(table[i - 1].name, table[i].name);
+    }
+  }
+}
+
+}  // namespace halftone::kernels::testing

@@ -1,0 +1,120 @@
+#include "kernels/int8_linear/pack.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/errors.h"
+#include "kernels/int8_linear/int8_linear.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr char kMagic[8] = "htint8w";
+
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+// Scales and sums together, so that the panels stay aligned whatever the number of columns.
+int64_t column_bytes(int64_t padded_columns) {
+  const int64_t bytes = padded_columns * static_cast<int64_t>(sizeof(float) + sizeof(int32_t));
+  return ceil_div(bytes, kInt8PackAlignment) * static_cast<int64_t>(kInt8PackAlignment);
+}
+
+void check_weights(const Int8Weights& weights) {
+  if (weights.weight_bits != 8 && weights.weight_bits != 7) {
+    fail(ErrorCode::kInvalidArgument, "int8_linear: weight_bits is {}; it takes 8 or 7", weights.weight_bits);
+  }
+  const int lowest = weights.weight_bits == 8 ? -128 : -64;
+  const int highest = weights.weight_bits == 8 ? 127 : 64;
+  for (int64_t c = 0; c < weights.n; ++c) {
+    const float scale = weights.scale[c];
+    if (!(scale >= 0.0f) || std::isinf(scale)) {
+      fail(ErrorCode::kInvalidArgument, "int8_linear: the weight scale of channel {} is {}", c, scale);
+    }
+    const int8_t* row = weights.w + c * weights.stride;
+    for (int64_t i = 0; i < weights.k; ++i) {
+      if (row[i] < lowest || row[i] > highest) {
+        fail(ErrorCode::kInvalidArgument,
+             "int8_linear: weight {} of channel {} is {}, outside the {} bits it was declared with", i, c,
+             int{row[i]}, weights.weight_bits);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+size_t int8_packed_bytes(int64_t n, int64_t k, Int8Tile tile) {
+  if (n < 0 || k < 0 || k > kInt8LinearMaxK || n > INT32_MAX) {
+    fail(ErrorCode::kInvalidArgument, "int8_linear: cannot pack {} channels of {} weights (k is at most {})",
+         n, k, kInt8LinearMaxK);
+  }
+  const int64_t panels = ceil_div(n, tile.n);
+  const int64_t panel_bytes = ceil_div(k, tile.k) * tile.k * tile.n;
+  return sizeof(Int8PackHeader) + static_cast<size_t>(column_bytes(panels * tile.n) + panels * panel_bytes);
+}
+
+void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out) {
+  const size_t bytes = int8_packed_bytes(weights.n, weights.k, tile);
+  check_weights(weights);
+  if (reinterpret_cast<uintptr_t>(out) % kInt8PackAlignment != 0) {
+    fail(ErrorCode::kInvalidArgument, "int8_linear: a packed block must be aligned to {} bytes",
+         kInt8PackAlignment);
+  }
+  std::memset(out, 0, bytes);
+  Int8PackHeader header{};
+  std::memcpy(header.magic, kMagic, sizeof(kMagic));
+  header.version = kInt8PackVersion;
+  header.weight_bits = static_cast<uint32_t>(weights.weight_bits);
+  header.tile_n = static_cast<uint32_t>(tile.n);
+  header.tile_k = static_cast<uint32_t>(tile.k);
+  header.n = weights.n;
+  header.k = weights.k;
+  std::memcpy(out, &header, sizeof(header));
+
+  const Int8Packed packed = open_int8_packed(out, tile);
+  float* scale = const_cast<float*>(packed.scale);
+  int32_t* sum = const_cast<int32_t*>(packed.sum);
+  int8_t* panels = const_cast<int8_t*>(packed.panels);
+  for (int64_t c = 0; c < weights.n; ++c) {
+    const int8_t* row = weights.w + c * weights.stride;
+    int8_t* column = panels + c / tile.n * packed.panel_bytes + c % tile.n * tile.k;
+    int32_t total = 0;
+    for (int64_t i = 0; i < weights.k; ++i) {
+      column[i / tile.k * tile.n * tile.k + i % tile.k] = row[i];
+      total += row[i];
+    }
+    scale[c] = weights.scale[c];
+    sum[c] = total;
+  }
+}
+
+Int8Packed open_int8_packed(const void* block, Int8Tile tile) {
+  if (block == nullptr || reinterpret_cast<uintptr_t>(block) % kInt8PackAlignment != 0) {
+    fail(ErrorCode::kInvalidArgument, "int8_linear: packed weights must be aligned to {} bytes",
+         kInt8PackAlignment);
+  }
+  const auto* header = static_cast<const Int8PackHeader*>(block);
+  if (std::memcmp(header->magic, kMagic, sizeof(kMagic)) != 0 || header->version != kInt8PackVersion) {
+    fail(ErrorCode::kInvalidArgument, "int8_linear: the weights are not a packed block of version {}",
+         kInt8PackVersion);
+  }
+  if (header->tile_n != static_cast<uint32_t>(tile.n) || header->tile_k != static_cast<uint32_t>(tile.k)) {
+    fail(ErrorCode::kInvalidArgument,
+         "int8_linear: the weights are packed for tile {}x{}, the kernel reads {}x{}", header->tile_n,
+         header->tile_k, tile.n, tile.k);
+  }
+  Int8Packed packed{};
+  packed.header = header;
+  packed.panel_count = ceil_div(header->n, tile.n);
+  packed.panel_bytes = ceil_div(header->k, tile.k) * tile.k * tile.n;
+  const int64_t columns = packed.panel_count * tile.n;
+  const char* at = static_cast<const char*>(block) + sizeof(Int8PackHeader);
+  packed.scale = reinterpret_cast<const float*>(at);
+  packed.sum = reinterpret_cast<const int32_t*>(at) + columns;
+  packed.panels = reinterpret_cast<const int8_t*>(at + column_bytes(columns));
+  return packed;
+}
+
+}  // namespace halftone::kernels

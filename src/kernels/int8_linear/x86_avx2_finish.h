@@ -1,0 +1,48 @@
+// From a tile of raw sums to output, shared by the AVX2 and AVX-512 files. Internal linkage: see
+// x86_avx2_math.h.
+#pragma once
+
+#include "kernels/common/x86_avx2_epilogue.h"
+#include "kernels/int8_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {  // NOLINT(google-build-namespaces)
+
+inline void store_sums8(int32_t* out, __m256i a, int count) {
+  if (count <= 0) return;
+  if (count >= 8) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), a);
+  } else {
+    _mm256_maskstore_epi32(out, lane_mask8(count), a);
+  }
+}
+
+/// `tile` holds b.count rows of `width` raw sums (width a multiple of 8), aligned to 32.
+inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width) {
+  for (int r = 0; r < b.count; ++r) {
+    const __m256i add = _mm256_set1_epi32(b.row_add[r]), mul = _mm256_set1_epi32(b.row_mul[r]);
+    const __m256 scale = _mm256_set1_ps(b.row_scale[r]);
+    for (int c = 0; c < width && c < b.columns; c += 8) {
+      const __m256i raw = _mm256_load_si256(reinterpret_cast<const __m256i*>(tile + r * width + c));
+      const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.column_sum + c));
+      const __m256i a = _mm256_add_epi32(_mm256_add_epi32(raw, add), _mm256_mullo_epi32(mul, sum));
+      if (b.sums != nullptr) {
+        store_sums8(b.sums + (b.row + r) * b.sums_stride + b.column + c, a, b.columns - c);
+      } else {
+        const __m256 s =
+            _mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_mul_ps(scale, _mm256_loadu_ps(b.column_scale + c)));
+        finish8(s, *b.epilogue, b.row + r, b.column + c, b.columns - c);
+      }
+    }
+  }
+}
+
+/// Four bytes in every lane.
+inline __m256i broadcast4(const uint8_t* p) {
+  int32_t four;
+  __builtin_memcpy(&four, p, 4);
+  return _mm256_set1_epi32(four);
+}
+
+}  // namespace
+}  // namespace halftone::kernels

@@ -90,7 +90,7 @@ def t5_call(source: int, target: int) -> Call:
     return Call(kwargs={"input_ids": ids[0], "attention_mask": mask, "decoder_input_ids": ids[1]})
 
 
-@case("decomposed")
+@case()
 def t5() -> Case:
     source, target = torch.export.Dim("source", min=2, max=32), torch.export.Dim("target", min=2, max=32)
     return Case(

@@ -29,7 +29,8 @@ std::string parse_error(const std::string& text) {
 }
 
 TEST(SymExpr, EvaluatesAsPythonDoes) {
-  // Right-hand sides checked with CPython for a=7, b=-3, c=2; "or" gives 1 here where Python gives an operand.
+  // Right-hand sides checked with CPython for a=7, b=-3, c=2; "or" gives 1 here where Python gives an
+  // operand.
   const std::vector<std::pair<std::string, int64_t>> cases = {
       {"a//b", -3},        {"a%b", -2},         {"b//c", -2},
       {"b%c", 1},          {"-a//c", -4},       {"-(a//c)", -3},

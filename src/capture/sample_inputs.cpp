@@ -1,6 +1,9 @@
 #include "capture/sample_inputs.h"
 
-#include <ATen/ops/clone.h>
+#include <c10/core/CPUAllocator.h>
+
+#include <cstring>
+#include <map>
 
 #include "archive/pickle.h"
 #include "archive/zip.h"
@@ -13,7 +16,7 @@ namespace {
 
 class Flattener {
  public:
-  Flattener(const Pt2Archive& archive, std::string place) : archive_(archive), place_(std::move(place)) {}
+  explicit Flattener(std::string place) : place_(std::move(place)) {}
 
   void flatten(const TreeSpec& spec, const PickleValue& value, const std::string& path) {
     if (spec.kind == TreeSpec::Kind::kLeaf) return leaves_.push_back(leaf(value, path));
@@ -51,7 +54,7 @@ class Flattener {
     return number && std::to_string(*number) == name;
   }
 
-  c10::IValue leaf(const PickleValue& value, const std::string& path) const {
+  c10::IValue leaf(const PickleValue& value, const std::string& path) {
     if (std::holds_alternative<PickleValue::None>(value.data)) return {};
     if (const auto* flag = std::get_if<bool>(&value.data)) return *flag;
     if (const auto* number = std::get_if<int64_t>(&value.data)) return *number;
@@ -61,11 +64,22 @@ class Flattener {
     if (!tensor) mismatch(path);
     const StoredTensorMeta meta{scalar_type_of(tensor->dtype), tensor->sizes, tensor->strides,
                                 tensor->offset};
-    return at::clone(tensor_on_storage(storage_on_bytes(tensor->storage, archive_.bytes()), meta, place_));
+    return tensor_on_storage(storage_of(*tensor), meta, place_);
   }
 
-  const Pt2Archive& archive_;
+  /// A copy of the bytes, one for all tensors that share them.
+  const c10::Storage& storage_of(const PickledTensor& tensor) {
+    const auto found = storages_.find(tensor.storage.data());
+    if (found != storages_.end()) return found->second;
+    c10::Storage copy(c10::Storage::use_byte_size_t(), tensor.storage.size(), c10::GetCPUAllocator(),
+                      /*resizable=*/true);
+    if (!tensor.storage.empty())
+      std::memcpy(copy.mutable_data(), tensor.storage.data(), tensor.storage.size());
+    return storages_.emplace(tensor.storage.data(), std::move(copy)).first->second;
+  }
+
   std::string place_;
+  std::map<const std::byte*, c10::Storage> storages_;
   std::vector<c10::IValue> leaves_;
 };
 
@@ -85,7 +99,7 @@ std::vector<c10::IValue> read_sample_inputs(Pt2Context& context, const Pt2Archiv
     return {};
   }
   if (std::holds_alternative<PickleValue::None>(value.data)) return {};
-  Flattener flattener(archive, place);
+  Flattener flattener(place);
   const auto* both = std::get_if<PickleValue::Sequence>(&value.data);
   if (!both || both->items->size() != 2) flattener.mismatch("");
   flattener.flatten(call.args, (*both->items)[0], "args");

@@ -1,5 +1,6 @@
 #include "capture/shape_constraints.h"
 
+#include <algorithm>
 #include <charconv>
 #include <limits>
 #include <map>
@@ -15,26 +16,60 @@ namespace {
 
 using Op = SymExpr::Op;
 
-/// Python references to the user inputs ("L['x']", "L['batch'][0]") → the inputs.
+/// "L['x'][0].left" as steps, each behind a unit separator, however they are written: x, 0, left. Nothing for
+/// other texts.
+std::optional<std::string> canonical_path(std::string_view text) {
+  if (!text.starts_with("L[")) return std::nullopt;
+  text.remove_prefix(1);
+  std::string path;
+  while (!text.empty()) {
+    path += '\x1f';
+    size_t end = 0;
+    if (text[0] == '.') {
+      end = std::min(text.find_first_of(".[", 1), text.size());
+      path += text.substr(1, end - 1);
+    } else if (text.size() > 2 && text[0] == '[' && (text[1] == '\'' || text[1] == '"')) {
+      const size_t quote = text.find(text[1], 2);
+      if (quote == std::string_view::npos || !text.substr(quote + 1).starts_with("]")) return std::nullopt;
+      path += text.substr(2, quote - 2);
+      end = quote + 2;
+    } else {
+      const size_t close = text[0] == '[' ? text.find(']') : std::string_view::npos;
+      if (close == std::string_view::npos) return std::nullopt;
+      path += text.substr(1, close - 1);
+      end = close + 1;
+    }
+    text.remove_prefix(end);
+  }
+  return path;
+}
+
+/// Python references to the user inputs ("L['x']", "L['batch'][0]", in strict exports "L['flat_args'][0]") →
+/// the inputs.
 class InputPaths {
  public:
   InputPaths(const GraphModule& module, const std::vector<std::string>& names) {
     for (const GraphInput& input : module.graph().inputs()) {
       if (input.kind == InputKind::kUser) leaves_.push_back(input.value);
     }
+    for (size_t i = 0; i < leaves_.size(); ++i) paths_['\x1f' + fmt::format("flat_args\x1f{}", i)] = leaves_[i];
     const CallSpec& call = module.call_spec();
     for (size_t i = 0; i < call.args.children.size(); ++i) {
-      add(i < names.size() ? names[i] : std::string(), call.args.children[i]);
+      std::string name = i < names.size() ? names[i] : std::string();
+      // Old files do not name the arguments; a leaf's name is its argument's.
+      if (name.empty() && call.args.children[i].kind == TreeSpec::Kind::kLeaf) name = leaves_[next_]->name();
+      add('\x1f' + name, call.args.children[i]);
     }
     for (size_t i = 0; i < call.kwargs.children.size(); ++i)
-      add(call.kwargs.keys.at(i), call.kwargs.children[i]);
+      add('\x1f' + call.kwargs.keys.at(i), call.kwargs.children[i]);
   }
 
   std::optional<SymExpr> resolve(std::string_view text) const {
     if (is_symbol_name(text)) return SymExpr::symbol(std::string(text));
     constexpr std::string_view kSize = ".size()[";
     const size_t size = text.rfind(kSize);
-    const auto found = paths_.find(text.substr(0, size));
+    const auto path = canonical_path(text.substr(0, size));
+    const auto found = path ? paths_.find(*path) : paths_.end();
     if (found == paths_.end()) return std::nullopt;
     const Value& input = *found->second;
     if (size == std::string_view::npos) return input.expression();
@@ -49,12 +84,14 @@ class InputPaths {
   }
 
  private:
-  void add(std::string name, const TreeSpec& spec) {
-    if (name.empty() && spec.kind == TreeSpec::Kind::kLeaf && next_ < leaves_.size())
-      name = leaves_[next_]->name();
-    for (const std::string& path : spec.leaf_paths()) {
-      if (next_ == leaves_.size()) return;
-      paths_[fmt::format("L['{}']{}", name, path)] = leaves_[next_++];
+  void add(const std::string& path, const TreeSpec& spec) {
+    if (spec.kind == TreeSpec::Kind::kLeaf) {
+      paths_[path] = leaves_.at(next_++);  // the caller has checked that there are as many inputs as leaves
+      return;
+    }
+    for (size_t i = 0; i < spec.children.size(); ++i) {
+      add(fmt::format("{}\x1f{}", path, spec.keys.empty() ? std::to_string(i) : spec.keys[i]),
+          spec.children[i]);
     }
   }
 

@@ -1,0 +1,63 @@
+#include "peaks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "clock.h"
+#include "cpu/isa.h"
+
+namespace halftone::bench {
+namespace {
+
+double multiply_peak(Splitter& splitter, int rounds, int64_t (*spin)(int64_t)) {
+  constexpr int64_t kSteps = 64 * 600;  // about 0.2 ms: short enough to fit between two interruptions
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
+    std::atomic<int64_t> products{0};
+    const double start = seconds(splitter.threads());
+    splitter.run(splitter.threads(), [&](int64_t, int) { products += spin(kSteps); });
+    best =
+        std::max(best, static_cast<double>(products.load()) / (seconds(splitter.threads()) - start) * 1e-9);
+  }
+  return best;
+}
+
+double read_peak(Splitter& splitter, int rounds) {
+  constexpr int64_t kBytes = int64_t{192} << 20, kPieces = 96;
+  const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(64, kBytes), std::free);
+  std::memset(buffer.get(), 1, kBytes);
+  // Pieces are timed in groups, so that a quiet moment is enough, and in turn, so that none comes from a
+  // cache.
+  constexpr int64_t kGroup = 16;
+  std::atomic<int64_t> sink{0};
+  double best = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (int64_t group = 0; group < kPieces / kGroup; ++group) {
+      const double start = seconds(splitter.threads());
+      splitter.run(kGroup, [&](int64_t i, int) {
+        const char* at = static_cast<const char*>(buffer.get()) + (group * kGroup + i) * (kBytes / kPieces);
+        sink += read_avx2(at, kBytes / kPieces);
+      });
+      best = std::max(best, static_cast<double>(kGroup * (kBytes / kPieces)) /
+                                (seconds(splitter.threads()) - start) * 1e-9);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
+Peaks measure_peaks(Splitter& splitter, int rounds) {
+  Peaks peaks;
+  if (machine_isa() < Isa::kAvx2) return peaks;
+  peaks.chain_gmac = multiply_peak(splitter, rounds * 20, spin_chain_avx2);
+  peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_exact8_avx2);
+  peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx2);
+  peaks.read_gbs = read_peak(splitter, rounds);
+  return peaks;
+}
+
+}  // namespace halftone::bench

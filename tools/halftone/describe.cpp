@@ -2,25 +2,13 @@
 
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
-#include <limits>
+
+#include "halftone/summary.h"
 
 namespace halftone::cli {
-
-namespace {
-
-template <typename Sizes, typename ToText>
-std::string join_sizes(const Sizes& sizes, ToText to_text) {
-  std::string text = "[";
-  for (const auto& size : sizes) {
-    if (text.size() > 1) text += ", ";
-    text += to_text(size);
-  }
-  return text + "]";
-}
-
-}  // namespace
 
 std::string dtype_name(c10::ScalarType dtype) {
   // torch keeps both names: the Python one first, and for some types an older alias.
@@ -28,19 +16,24 @@ std::string dtype_name(c10::ScalarType dtype) {
   return name.empty() ? c10::toString(dtype) : std::string(name);
 }
 
-std::string describe_sizes(const std::vector<SymExpr>& sizes) {
-  return join_sizes(sizes, [](const SymExpr& size) { return size.to_string(); });
-}
-
 std::string describe_sizes(at::IntArrayRef sizes) {
-  return join_sizes(sizes, [](int64_t size) { return fmt::to_string(size); });
+  return fmt::format("[{}]", fmt::join(sizes, ", "));
 }
 
 std::string describe_value(const Value& value) {
   if (value.type() == ValueType::kNone) return "None";
   if (value.type() != ValueType::kTensor) return std::string(to_string(value.type()));
   if (!value.meta()) return "tensor";
-  return dtype_name(value.meta()->dtype) + " " + describe_sizes(value.meta()->sizes);
+  return dtype_name(value.meta()->dtype) + " " + format_sizes(value.meta()->sizes);
+}
+
+std::string describe_result(const Argument& result) {
+  if (const Value* value = result.value()) return describe_value(*value);
+  if (result.get_if<bool>() != nullptr) return "bool";
+  if (result.get_if<int64_t>() != nullptr) return "int";
+  if (result.get_if<double>() != nullptr) return "float";
+  if (result.get_if<std::string>() != nullptr) return "string";
+  return result.is_none() ? "None" : "constant";
 }
 
 std::string describe_bytes(int64_t bytes) {
@@ -61,12 +54,6 @@ std::string with_commas(int64_t number) {
   for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
     text.insert(i, ",");
   return text;
-}
-
-std::string describe_range(const SymbolRange& range) {
-  const bool open = range.max == std::numeric_limits<int64_t>::max();
-  if (open && range.min <= 0) return "";
-  return open ? fmt::format("{}..", range.min) : fmt::format("{}..{}", range.min, range.max);
 }
 
 }  // namespace halftone::cli

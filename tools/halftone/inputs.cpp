@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 
 #include "describe.h"
 #include "halftone/error.h"
@@ -42,8 +41,19 @@ c10::IValue convert(const GraphInput& input, const at::Tensor& tensor, const std
   return tensor.item().toBool();
 }
 
+/// A constant as the caller's value; nothing for what no caller can give.
+std::optional<c10::IValue> constant_value(const Argument& constant) {
+  if (constant.is_none()) return c10::IValue();
+  if (const bool* flag = constant.get_if<bool>()) return *flag;
+  if (const int64_t* number = constant.get_if<int64_t>()) return *number;
+  if (const double* number = constant.get_if<double>()) return *number;
+  if (const std::string* text = constant.get_if<std::string>()) return *text;
+  return std::nullopt;
+}
+
 /// The value of an input that the file leaves out; nothing for tensors, which must be there.
 std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index) {
+  if (input.fixed) return constant_value(*input.fixed);
   if (input.value->type() == ValueType::kNone) return c10::IValue();
   if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
   return module.sample_inputs[index];
@@ -96,18 +106,10 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
   return {{"sample inputs", module.sample_inputs}};
 }
 
-std::vector<std::string> mutated_inputs(const GraphModule& module) {
-  std::vector<std::string> names;
-  for (const GraphOutput& output : module.graph().outputs()) {
-    if (output.kind == OutputKind::kInputMutation) names.push_back(output.target);
-  }
-  return names;
-}
-
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs) {
   std::vector<c10::IValue> values = inputs.values;
   const std::vector<std::string> names = module.input_names();
-  for (const std::string& mutated : mutated_inputs(module)) {
+  for (const std::string& mutated : module.mutated_input_names()) {
     const size_t index = std::find(names.begin(), names.end(), mutated) - names.begin();
     if (index < values.size() && values[index].isTensor()) values[index] = values[index].toTensor().clone();
   }

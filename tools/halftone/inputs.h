@@ -27,9 +27,6 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
 /// is.
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs);
 
-/// Names of the inputs that the model writes to.
-std::vector<std::string> mutated_inputs(const GraphModule& module);
-
 /// The inputs that the caller gives, in order.
 std::vector<const GraphInput*> user_inputs(const GraphModule& module);
 

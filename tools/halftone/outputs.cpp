@@ -13,7 +13,6 @@
 #include "describe.h"
 #include "halftone/error.h"
 #include "halftone/tensor_file.h"
-#include "inputs.h"
 #include "table.h"
 
 namespace halftone::cli {
@@ -103,7 +102,7 @@ std::vector<Output> name_outputs(const GraphModule& module, const std::vector<c1
     outputs.push_back({fmt::format("output_{}", i), paths[i], std::move(results[i])});
   }
   const std::vector<std::string> names = module.input_names();
-  for (const std::string& mutated : mutated_inputs(module)) {
+  for (const std::string& mutated : module.mutated_input_names()) {
     const size_t index = std::find(names.begin(), names.end(), mutated) - names.begin();
     outputs.push_back({fmt::format("{}{}", kMutated, mutated), "", inputs.at(index)});
   }
@@ -120,13 +119,13 @@ void save_outputs(const std::string& path, const std::vector<Output>& outputs) {
 }
 
 std::string outputs_table(const std::vector<Output>& outputs) {
-  const std::vector<Column> columns = {{"output", Align::kLeft, true},
-                                       {"path", Align::kLeft, true},
+  const std::vector<Column> columns = {{"output", Align::kLeft, Cut::kMiddle, 10},
+                                       {"path", Align::kLeft, Cut::kMiddle, 24},
                                        {"type"},
-                                       {"shape or value", Align::kLeft, true},
-                                       {"min", Align::kRight, true},
-                                       {"mean", Align::kRight, true},
-                                       {"max", Align::kRight, true}};
+                                       {"shape or value", Align::kLeft, Cut::kMiddle, 16},
+                                       {"min", Align::kRight},
+                                       {"mean", Align::kRight},
+                                       {"max", Align::kRight}};
   std::vector<Row> rows;
   rows.reserve(outputs.size());
   for (const Output& output : outputs) rows.push_back(table_row(output));

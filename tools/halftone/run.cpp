@@ -19,6 +19,7 @@
 #include "inputs.h"
 #include "model_file.h"
 #include "outputs.h"
+#include "state.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -111,12 +112,6 @@ Json run_calls(Session& session, const std::vector<InputSet>& calls, const RunOp
   return report;
 }
 
-bool keeps_state(const GraphModule& module) {
-  const auto& outputs = module.graph().outputs();
-  return std::any_of(outputs.begin(), outputs.end(),
-                     [](const GraphOutput& output) { return output.kind == OutputKind::kBufferMutation; });
-}
-
 void add_timing(Session& session, const std::vector<InputSet>& calls, const RunOptions& options, bool json,
                 Console& console, Json& report) {
   const Timing timing =
@@ -124,7 +119,7 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   if (!json) {
     console.result(fmt::format(
         "{}{} repetitions{}: {}\n", options.outputs.empty() ? "\n" : "", options.repeat,
-        keeps_state(session.module()) ? ", each from a reset state" : "", describe_timing(timing)));
+        !state_names(session).empty() ? ", each from a reset state" : "", describe_timing(timing)));
   }
   report["repeat"] = options.repeat;
   report["median_ms"] = timing.median_ms;

@@ -1,7 +1,9 @@
 #include "table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <numeric>
+#include <sstream>
 #include <string_view>
 
 namespace halftone::cli {
@@ -40,19 +42,25 @@ std::vector<int> natural_widths(const std::vector<Column>& columns, const std::v
   return widths;
 }
 
-/// Takes one column after the other from the widest column that shrinks.
+/// Takes one by one from the column that is furthest above what it should keep, then from those above the
+/// smallest width.
 void shrink_to(int width, const std::vector<Column>& columns, std::vector<int>& widths) {
   int total =
       std::accumulate(widths.begin(), widths.end(), 0) + kGap * (static_cast<int>(columns.size()) - 1);
-  while (total > width) {
-    int widest = -1;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const bool may = columns[i].shrinks && widths[i] > kSmallest;
-      if (may && (widest < 0 || widths[i] > widths[widest])) widest = static_cast<int>(i);
+  for (const bool respect_keep : {true, false}) {
+    while (total > width) {
+      size_t victim = columns.size();
+      int largest_excess = 0;
+      for (size_t i = 0; i < columns.size(); ++i) {
+        const int excess = widths[i] - (respect_keep ? columns[i].keep : kSmallest);
+        if (columns[i].cut == Cut::kNever || excess <= largest_excess) continue;
+        largest_excess = excess;
+        victim = i;
+      }
+      if (victim == columns.size()) break;
+      --widths[victim];
+      --total;
     }
-    if (widest < 0) return;
-    --widths[widest];
-    --total;
   }
 }
 
@@ -60,7 +68,8 @@ std::string render_row(const std::vector<Column>& columns, const std::vector<int
   std::string line;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i > 0) line.append(kGap, ' ');
-    const std::string cell = shorten(cells[i], widths[i]);
+    const bool is_name = columns[i].cut == Cut::kName;
+    const std::string cell = is_name ? shorten_name(cells[i], widths[i]) : shorten(cells[i], widths[i]);
     const std::string padding(widths[i] - width_of(cell), ' ');
     line += columns[i].align == Align::kRight ? padding + cell : cell + padding;
   }
@@ -77,6 +86,34 @@ std::string shorten(const std::string& text, int width) {
   const int head = (width - 1) / 2;
   const int tail = width - 1 - head;
   return text.substr(0, byte_of(text, head)) + "…" + text.substr(byte_of(text, length - tail));
+}
+
+std::string shorten_name(const std::string& name, int width) {
+  std::string text = name;
+  for (size_t begin = 0; width_of(text) > width;) {
+    const size_t dot = text.find('.', begin);
+    if (dot == std::string::npos) return shorten(text, width);
+    const bool number = std::all_of(text.begin() + begin, text.begin() + dot,
+                                    [](unsigned char c) { return std::isdigit(c); });
+    const size_t kept = number ? dot : begin + byte_of(std::string_view(text).substr(begin), 1);
+    text.erase(kept, dot - kept);
+    begin = kept + 1;
+  }
+  return text;
+}
+
+std::string wrap(const std::string& text, int width) {
+  std::string lines;
+  std::string line = "-";
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (width_of(line) + 1 + width_of(word) > width && line.size() > 1) {
+      lines += line + '\n';
+      line = " ";
+    }
+    line += ' ' + word;
+  }
+  return lines + line + '\n';
 }
 
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, int width) {

@@ -8,12 +8,15 @@ namespace halftone::cli {
 
 enum class Align { kLeft, kRight };
 
+/// How a column gives up space where the table is too wide. kName is for qualified names: their leading parts
+/// become initials ("e.l.0.output.dense"), so that different layers stay different.
+enum class Cut { kNever, kMiddle, kName };
+
 struct Column {
   std::string title;
   Align align = Align::kLeft;
-  /// Whether this column gives up space where the table is too wide. The middle of its text is cut, because
-  /// the ends of qualified names tell most.
-  bool shrinks = false;
+  Cut cut = Cut::kNever;
+  int keep = 8;  ///< width down to which the column is cut before other columns are
 };
 
 using Row = std::vector<std::string>;
@@ -22,7 +25,14 @@ using Row = std::vector<std::string>;
 /// do not shrink allow it. Widths are counted in code points of UTF-8.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, int width);
 
-/// `text` cut in the middle to `width` code points: "encoder.la…output.dense".
+/// `text` as lines of at most `width`, the first one after a "- " and the others indented. Broken at spaces
+/// only.
+std::string wrap(const std::string& text, int width);
+
+/// `text` cut in the middle to `width` code points: "some lo…ed text".
 std::string shorten(const std::string& text, int width);
+/// A qualified name with as many leading parts as initials as `width` asks for; numbers stay. Cut if that is
+/// not enough.
+std::string shorten_name(const std::string& name, int width);
 
 }  // namespace halftone::cli

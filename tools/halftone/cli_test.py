@@ -1,0 +1,363 @@
+"""Tests of the command line, as a user and as a program sees it: exit codes, streams, files, JSON.
+
+usage: cli_test.py HALFTONE [TEST…]. The models are exported here, by the torch of this Python.
+"""
+import json
+import os
+import pathlib
+import pty
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch import nn
+
+HALFTONE = ""
+FOLDER = pathlib.Path()
+MAX_COLUMNS = 100
+
+
+class Classifier(nn.Module):
+    """Every kind of layer that can be quantized, long layer names, a nested result with numbers, a string and None."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 16)
+        self.a_rather_long_name_of_a_block = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.convolution = nn.Conv1d(16, 8, 3, padding=1)
+
+    def forward(self, ids, scale):
+        x = self.a_rather_long_name_of_a_block(self.embedding(ids)) * scale
+        y = self.convolution(x.transpose(1, 2))
+        return {"features": x, "pair": (y, None), "answer": 42, "half": 0.5, "yes": True, "kind": "conv"}
+
+
+class Counter(nn.Module):
+    """Keeps state: the sum of what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+
+    def forward(self, x):
+        self.total.add_(x)
+        return self.total * 1.0
+
+
+class Writer(nn.Module):
+    """Writes to its input."""
+
+    def forward(self, x, y):
+        x.add_(y)
+        return x.sum()
+
+
+def classifier_inputs(batch=2):
+    return {"ids": torch.arange(batch * 5).reshape(batch, 5) % 50, "scale": torch.tensor([1.5])}
+
+
+def export_models():
+    torch.manual_seed(0)
+    model = Classifier().eval()
+    shapes = {"ids": {0: torch.export.Dim("batch", min=1, max=32)}, "scale": None}
+    with torch.no_grad():
+        program = torch.export.export(model, tuple(classifier_inputs().values()), dynamic_shapes=shapes)
+    torch.export.save(program, FOLDER / "classifier.pt2")
+    torch.export.save(torch.export.export(Counter(), (torch.ones(3),)), FOLDER / "counter.pt2")
+    torch.export.save(torch.export.export(Writer(), (torch.ones(2), torch.ones(2))), FOLDER / "writer.pt2")
+    plain = torch.export.export(nn.Linear(4, 2), (torch.ones(1, 4),))
+    plain._example_inputs = None
+    torch.export.save(plain, FOLDER / "no_samples.pt2")
+    return model
+
+
+def run(*arguments, **options):
+    command = [HALFTONE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, timeout=120, **options)
+
+
+class CliTest(unittest.TestCase):
+    def ok(self, *arguments):
+        done = run(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def fails(self, code, *arguments, says=()):
+        """Exit code, nothing on stdout, one paragraph on stderr that says why and carries no backtrace."""
+        done = run(*arguments)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr.startswith("halftone: error: "), done.stderr)
+        self.assertNotIn("\n\n", done.stderr)
+        for never in ("frame #", "Exception raised from", "terminate called", "c10::"):
+            self.assertNotIn(never, done.stderr)
+        for word in says:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def assert_narrow(self, text):
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), MAX_COLUMNS, line)
+
+
+class CommandLine(CliTest):
+    def test_version_names_both(self):
+        self.assertRegex(self.ok("--version").stdout, r"^halftone \d+\.\d+\.\d+ \(torch 2\.13\.0\)\n$")
+
+    def test_help_has_examples_and_is_a_result(self):
+        for arguments in (["--help"], ["inspect", "--help"], ["run", "--help"]):
+            done = self.ok(*arguments)
+            self.assertIn("Examples:\n  halftone ", done.stdout)
+            self.assertEqual(done.stderr, "")
+            self.assert_narrow(done.stdout)
+
+    def test_help_of_run_tells_about_state(self):
+        self.assertIn("reset state", self.ok("run", "--help").stdout)
+
+    def test_wrong_command_lines(self):
+        self.fails(2)
+        self.fails(2, "dance", says=["dance", "--help"])
+        self.fails(2, "run", says=["MODEL"])
+        self.fails(2, "run", "classifier.pt2", "--no-such-option", says=["--no-such-option", "halftone run --help"])
+        self.fails(2, "inspect", "classifier.pt2", "--graph", "--dot", says=["--graph", "--dot"])
+        self.fails(2, "inspect", "classifier.pt2", "--inputs", "x.safetensors", says=["--time"])
+        self.fails(2, "run", "classifier.pt2", "--quiet", "--verbose")
+
+    def test_numbers_are_checked(self):
+        for threads in ("0", "-1", "many", "1000000"):
+            self.fails(2, "run", "classifier.pt2", "--threads", threads, says=["--threads"])
+        for repeat in ("0", "-5", "x"):
+            self.fails(2, "run", "classifier.pt2", "--repeat", repeat, says=["--repeat"])
+
+    def test_unknown_backend_lists_the_known(self):
+        self.fails(2, "run", "classifier.pt2", "--backend", "gpu", says=["'gpu'", "known: eager"])
+
+    def test_outputs_must_match_inputs(self):
+        self.fails(2, "run", "counter.pt2", "--outputs", "a", "--outputs", "b", says=["--outputs"])
+        self.fails(2, "run", "counter.pt2", "--inputs", "x", "--inputs", "x", "--outputs", "a", says=["--outputs"])
+        self.fails(2, "run", "counter.pt2", "--inputs", "x", "--inputs", "x", "--outputs", "a", "--outputs", "a",
+                   says=["same file"])
+
+
+class Files(CliTest):
+    def test_missing_file(self):
+        for command in ("run", "inspect"):
+            self.fails(1, command, "nowhere.pt2", says=["nowhere.pt2", "no such file"])
+
+    def test_folder(self):
+        self.fails(1, "run", ".", says=["directory"])
+
+    def test_corrupt_files(self):
+        whole = (FOLDER / "classifier.pt2").read_bytes()
+        for name, content in (("cut.pt2", whole[: len(whole) // 2]), ("text.pt2", b"not a model"), ("empty.pt2", b""),
+                              ("flipped.pt2", whole.replace(b'"graph_module"', b'"gRaph_module"'))):
+            (FOLDER / name).write_bytes(content)
+            for command in ("run", "inspect"):
+                self.fails(1, command, name, says=[name])
+
+    def test_unknown_kinds_are_named(self):
+        save_file({"x": torch.ones(1)}, FOLDER / "weights.safetensors")
+        self.fails(1, "inspect", "weights.safetensors", says=["weights without a graph", ".pt2"])
+        (FOLDER / "model.ht").write_bytes(b"HALFTONE")
+        self.fails(1, "run", "model.ht", says=[".ht"])
+        (FOLDER / "notes.txt").write_text("hello")
+        self.fails(1, "run", "notes.txt", says=["unknown kind"])
+
+    def test_kind_is_told_by_content(self):
+        shutil.copy(FOLDER / "counter.pt2", FOLDER / "counter_without_extension")
+        self.ok("run", "counter_without_extension")
+
+    def test_operator_library_must_load(self):
+        self.fails(1, "run", "counter.pt2", "--load-library", "nowhere.so", says=["nowhere.so"])
+
+    def test_unwritable_outputs(self):
+        self.fails(1, "run", "counter.pt2", "--outputs", "no/such/folder/out.safetensors", says=["no/such/folder"])
+
+    def test_full_disk_on_stdout(self):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([HALFTONE, "inspect", FOLDER / "counter.pt2", "--graph"], stdout=full,
+                                  stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("standard output", done.stderr)
+
+
+class Run(CliTest):
+    def test_outputs_equal_eager(self):
+        inputs = classifier_inputs(batch=7)
+        save_file(inputs, FOLDER / "in.safetensors")
+        self.ok("run", "classifier.pt2", "--inputs", "in.safetensors", "--outputs", "out.safetensors")
+        with torch.no_grad():
+            expected = MODEL(**inputs)
+        found = load_file(FOLDER / "out.safetensors")
+        with safe_open(FOLDER / "out.safetensors", "pt") as file:
+            structure = json.loads(file.metadata()["structure"])
+        leaves = {leaf["path"]: leaf for leaf in structure}
+        self.assertEqual([leaf["name"] for leaf in structure], [f"output_{i}" for i in range(7)])
+        self.assertEqual(set(leaves), {"['features']", "['pair'][0]", "['pair'][1]", "['answer']", "['half']", "['yes']",
+                                       "['kind']"})
+        tensor = lambda path: found[leaves[path]["name"]]  # noqa: E731
+        torch.testing.assert_close(tensor("['features']"), expected["features"], rtol=0, atol=1e-6)
+        torch.testing.assert_close(tensor("['pair'][0]"), expected["pair"][0], rtol=0, atol=1e-6)
+        for path, kind, dtype, value in (("['answer']", "int", torch.int64, 42), ("['half']", "float", torch.float64, 0.5),
+                                         ("['yes']", "bool", torch.bool, True)):
+            self.assertEqual(leaves[path]["kind"], kind)
+            self.assertEqual((tensor(path).dtype, tensor(path).shape, tensor(path).item()), (dtype, (), value))
+        self.assertEqual((leaves["['kind']"]["kind"], leaves["['kind']"]["value"]), ("string", "conv"))
+        self.assertEqual(leaves["['pair'][1]"]["kind"], "none")
+        self.assertEqual(len(found), 5)
+
+    def test_sample_inputs_are_the_default(self):
+        done = self.ok("run", "classifier.pt2")
+        self.assert_narrow(done.stdout)
+        self.assertIn("[2, 5, 16]", done.stdout)
+        self.assertIn("['features']", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_no_sample_inputs_says_what_to_give(self):
+        self.fails(1, "run", "no_samples.pt2", says=["sample inputs", "--inputs", "input: float32 [1, 4]"])
+
+    def test_wrong_names_list_the_expected(self):
+        save_file({"ids": torch.ones(2, 5, dtype=torch.int64), "skale": torch.ones(1)}, FOLDER / "wrong.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "wrong.safetensors",
+                   says=["missing 'scale'", "unexpected 'skale'", "ids: int64 [", "scale: float32 [1]"])
+
+    def test_wrong_shape_and_dtype_name_the_input(self):
+        save_file(classifier_inputs() | {"scale": torch.ones(2)}, FOLDER / "shape.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "shape.safetensors", says=["scale"])
+        save_file(classifier_inputs() | {"ids": torch.ones(2, 5)}, FOLDER / "dtype.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "dtype.safetensors", says=["ids"])
+        save_file(classifier_inputs(batch=33), FOLDER / "range.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "range.safetensors", says=["ids", "32"])
+
+    def test_failing_operator_gives_a_short_message(self):
+        save_file(classifier_inputs() | {"ids": torch.full((2, 5), 50)}, FOLDER / "index.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "index.safetensors")
+
+    def test_state_carries_over_between_inputs(self):
+        for i in (1, 2):
+            save_file({"x": torch.full((3,), float(i))}, FOLDER / f"x{i}.safetensors")
+        self.ok("run", "counter.pt2", "--inputs", "x1.safetensors", "--inputs", "x2.safetensors",
+                "--outputs", "s1.safetensors", "--outputs", "s2.safetensors", "--repeat", "3")
+        self.assertEqual(load_file(FOLDER / "s1.safetensors")["output_0"].tolist(), [1, 1, 1])
+        self.assertEqual(load_file(FOLDER / "s2.safetensors")["output_0"].tolist(), [3, 3, 3])
+
+    def test_mutated_inputs_are_written(self):
+        save_file({"x": torch.tensor([1.0, 2.0]), "y": torch.tensor([10.0, 20.0])}, FOLDER / "xy.safetensors")
+        before = (FOLDER / "xy.safetensors").read_bytes()
+        self.ok("run", "writer.pt2", "--inputs", "xy.safetensors", "--outputs", "w.safetensors", "--repeat", "2")
+        found = load_file(FOLDER / "w.safetensors")
+        self.assertEqual(found["mutated_input_x"].tolist(), [11, 22])
+        self.assertEqual(found["output_0"].item(), 33)
+        self.assertEqual((FOLDER / "xy.safetensors").read_bytes(), before)
+
+    def test_repeat_ends_with_json(self):
+        done = self.ok("run", "counter.pt2", "--repeat", "5", "--threads", "1")
+        lines = done.stdout.splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertIn("reset state", done.stdout)
+        report = json.loads(lines[-1])
+        self.assertEqual((report["repeat"], report["threads"], report["backend"], report["model"]),
+                         (5, 1, "eager", "counter.pt2"))
+        self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"])
+
+    def test_json_alone(self):
+        for options in ([], ["--repeat", "2"]):
+            done = self.ok("run", "classifier.pt2", "--json", *options)
+            self.assertEqual(done.stdout.count("\n"), 1)
+            report = json.loads(done.stdout)
+            self.assertEqual("median_ms" in report, bool(options))
+            outputs = {entry["path"]: entry for entry in report["calls"][0]["outputs"]}
+            self.assertEqual(outputs["['features']"]["shape"], [2, 5, 16])
+            self.assertEqual(outputs["['features']"]["dtype"], "float32")
+            self.assertEqual(outputs["['answer']"]["value"], 42)
+
+    def test_without_mapping(self):
+        mapped, read = (self.ok("run", "classifier.pt2", "--json", *more).stdout for more in ([], ["--no-mmap"]))
+        self.assertEqual(mapped, read)
+
+    def test_quiet_silences_messages(self):
+        save_file({"x": torch.ones(3)}, FOLDER / "x.safetensors")
+        loud = self.ok("run", "counter.pt2", "--outputs", "quiet.safetensors")
+        self.assertIn("wrote quiet.safetensors", loud.stderr)
+        self.assertEqual(loud.stdout, "")
+        self.assertEqual(self.ok("run", "counter.pt2", "--outputs", "quiet.safetensors", "--quiet").stderr, "")
+
+    def test_progress_only_on_a_terminal(self):
+        command = [HALFTONE, "run", str(FOLDER / "classifier.pt2"), "--repeat", "50000"]
+        self.assertNotIn("[#", subprocess.run(command, capture_output=True, text=True, timeout=120).stderr)
+        main_end, terminal = pty.openpty()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            seen = b""
+            try:
+                while chunk := os.read(main_end, 4096):
+                    seen += chunk
+            except OSError:  # how Linux says that the other end was closed
+                pass
+        os.close(main_end)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(b"/50000  timing", seen)
+
+
+class Inspect(CliTest):
+    def test_tables(self):
+        done = self.ok("inspect", "classifier.pt2")
+        self.assert_narrow(done.stdout)
+        self.assertEqual(done.stderr, "")
+        for word in ("embedding", "a_rather_long_name_of_a_block.0", "convolution", "ids", "int64", "1…32", "scale",
+                     "['features']", "conv1d", "quantize"):
+            self.assertIn(word, done.stdout)
+
+    def test_json(self):
+        report = json.loads(self.ok("inspect", "classifier.pt2", "--json").stdout)
+        parameters = sum(parameter.numel() for parameter in MODEL.parameters())
+        self.assertEqual(report["totals"]["parameters"], parameters)
+        self.assertEqual(report["totals"]["parameter_bytes"], 4 * parameters)
+        self.assertEqual([entry["name"] for entry in report["inputs"]], ["ids", "scale"])
+        self.assertEqual(report["inputs"][0]["dtype"], "int64")
+        (dimension,) = report["inputs"][0]["dynamic"]
+        self.assertEqual((dimension["dim"], dimension["min"], dimension["max"]), (0, 1, 32))
+        layers = {layer["name"]: layer for layer in report["layers"]}
+        self.assertEqual(layers["convolution"]["parameters"], 16 * 8 * 3 + 8)
+        self.assertEqual(report["quantizable"]["linears"]["count"], 2)
+        self.assertEqual(report["quantizable"]["linears"]["bytes"], 4 * (2 * 16 * 32 + 16 + 32))
+        self.assertEqual(report["quantizable"]["embeddings"]["count"], 1)
+        self.assertEqual(report["quantizable"]["convolutions"]["count"], 1)
+
+    def test_time_shares_add_up(self):
+        done = self.ok("inspect", "classifier.pt2", "--time", "--json")
+        shares = [layer["time_share"] for layer in json.loads(done.stdout)["layers"]]
+        self.assertAlmostEqual(sum(shares), 1, places=5)
+        self.assertTrue(all(share >= 0 for share in shares))
+        table = self.ok("inspect", "classifier.pt2", "--time")
+        self.assertIn("%", table.stdout)
+        self.assert_narrow(table.stdout)
+
+    def test_time_takes_inputs(self):
+        save_file(classifier_inputs(batch=3), FOLDER / "three.safetensors")
+        self.ok("inspect", "classifier.pt2", "--time", "--inputs", "three.safetensors")
+        self.fails(1, "inspect", "no_samples.pt2", "--time", says=["--inputs"])
+        self.ok("inspect", "no_samples.pt2")
+
+    def test_graph_and_dot(self):
+        self.assertIn("aten::", self.ok("inspect", "classifier.pt2", "--graph").stdout)
+        self.assertTrue(self.ok("inspect", "classifier.pt2", "--dot").stdout.lstrip().startswith("digraph"))
+
+    def test_state_is_shown(self):
+        self.assertIn("total", self.ok("inspect", "counter.pt2").stdout)
+
+
+if __name__ == "__main__":
+    HALFTONE = str(pathlib.Path(sys.argv.pop(1)).resolve())
+    with tempfile.TemporaryDirectory() as temporary:
+        FOLDER = pathlib.Path(temporary)
+        MODEL = export_models()
+        result = unittest.main(exit=False).result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

@@ -1,0 +1,87 @@
+// halftone inspect: what is in a model, layer by layer, and where its time goes.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/graph_module.h"
+#include "inputs.h"
+#include "inspect_report.h"
+#include "model_file.h"
+#include "state.h"
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Show what is in a model: inputs with their dynamic dimensions, outputs, layers with operators,\n"
+    "shapes and parameters, totals, and what could be quantized.";
+constexpr const char* kExamples = R"(Examples:
+  halftone inspect model.pt2
+  halftone inspect model.pt2 --time --threads 1
+  halftone inspect model.pt2 --time --inputs in.safetensors
+  halftone inspect model.pt2 --json | python3 -m json.tool
+  halftone inspect model.pt2 --dot | dot -Tsvg > model.svg)";
+
+struct InspectOptions {
+  ModelOptions model;
+  bool graph = false;
+  bool dot = false;
+  bool time = false;
+  std::vector<std::string> inputs;
+};
+
+void inspect(const InspectOptions& options, const CommonOptions& common, Console& console) {
+  const std::shared_ptr<const GraphModule> module = open_model(options.model);
+  if (options.graph) return console.result(print_graph(module->graph()));
+  if (options.dot) return console.result(print_dot(module->graph()));
+  Session session(module);
+  InspectReport report;
+  report.module = module.get();
+  report.path = options.model.path;
+  report.file_bytes = static_cast<int64_t>(std::filesystem::file_size(options.model.path));
+  report.summary = summarize(*module);
+  report.state = state_names(session);
+  if (options.time)
+    report.times = measure_layers(session, collect_inputs(*module, options.inputs).front(), console);
+  if (common.json) {
+    console.result(
+        report_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  } else {
+    console.result(report_text(report));
+  }
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, CommandLine& line) {
+  auto options = std::make_shared<InspectOptions>();
+  CLI::App* command = app.add_subcommand("inspect", kDescription);
+  command->footer(kExamples);
+  add_model_options(*command, options->model);
+  auto* graph = command->add_flag("--graph", options->graph, "Print the graph in its text form instead");
+  auto* dot =
+      command->add_flag("--dot", options->dot, "Print the graph for Graphviz instead")->excludes(graph);
+  auto* time =
+      command->add_flag("--time", options->time, "Run the model, and show each layer's share of the time")
+          ->excludes(graph)
+          ->excludes(dot);
+  command->add_option("--inputs", options->inputs, "Inputs for --time (default: the model's sample inputs)")
+      ->type_name("F.safetensors")
+      ->expected(1)
+      ->needs(time);
+  add_common_options(*command, line.common);
+  command->get_option("--json")->excludes(graph)->excludes(dot);
+  command->callback([options, &line] {
+    line.job = [options, &line](Console& console) { inspect(*options, line.common, console); };
+  });
+}
+
+}  // namespace halftone::cli

@@ -24,9 +24,9 @@ std::string digest(std::span<const std::byte> bytes) {
 
 json list_zip(const std::string& path) {
   const auto file = FileBytes::open(path);
+  const ZipReader reader(file->bytes(), path);
   json result = json::object();
-  for (const ZipMember& member : ZipReader(file->bytes(), path).members())
-    result[member.name] = member.bytes.size();
+  for (const ZipMember& member : reader.members()) result[member.name] = member.bytes.size();
   return result;
 }
 

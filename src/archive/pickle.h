@@ -36,12 +36,12 @@ struct PickleValue {
   std::variant<None, bool, int64_t, double, std::string, PickledTensor, Sequence, std::shared_ptr<Dict>> data;
 };
 
-/// Reads the pickle of a torch.save container (`<root>/data.pkl`, whose checksum is verified, with `<root>/data/N`
-/// storages). Allowed globals: torch._utils._rebuild_tensor_v2 and _v3, _rebuild_parameter (the tensor; requires_grad
-/// is dropped), torch storages, collections.OrderedDict (a dict; attributes are dropped), torch.Size (a tuple),
-/// torch.device (the string "cpu" or "cuda:1") and dtypes (the string "torch.float32"). Anything else:
-/// kUnsupported, naming the global. Broken streams: kCorruptFile with the byte position. Nesting (100) and memory
-/// (256 MiB) are limited; reference cycles are refused.
+/// Reads the pickle of a torch.save container (`<root>/data.pkl`, whose checksum is verified, with
+/// `<root>/data/N` storages). Allowed globals: torch._utils._rebuild_tensor_v2 and _v3, _rebuild_parameter
+/// (the tensor; requires_grad is dropped), torch storages, collections.OrderedDict (a dict; attributes are
+/// dropped), torch.Size (a tuple), torch.device (the string "cpu" or "cuda:1") and dtypes (the string
+/// "torch.float32"). Anything else: kUnsupported, naming the global. Broken streams: kCorruptFile with the
+/// byte position. Nesting (100) and memory (256 MiB) are limited; reference cycles are refused.
 PickleValue read_torch_pickle(const ZipReader& container);
 
 }  // namespace halftone

@@ -219,7 +219,7 @@ void Machine::push_integer_bytes(size_t count) {
 void Machine::push_text() {
   const auto bytes = take(take_unsigned<uint32_t>());
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!is_utf8(text)) fail(ErrorCode::kCorruptFile, "a string that is not UTF-8: {}", quoted(text));
+  if (!is_utf8(text)) fail(ErrorCode::kCorruptFile, "a string that is not UTF-8: {}", quote_text(text));
   push(heap_.add(std::string(text)));
 }
 
@@ -229,7 +229,7 @@ void Machine::push_global() {
   const Global* global = find_global(module, name);
   if (global == nullptr) {
     fail(ErrorCode::kUnsupported, "global {} {} is not allowed: only tensors and plain data are read",
-         quoted(module), quoted(name));
+         quote_text(module), quote_text(name));
   }
   push(heap_.add(global));
 }

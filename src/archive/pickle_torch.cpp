@@ -85,10 +85,10 @@ NodeId TorchObjects::load_storage(NodeId id) {
 
   const ZipMember* member = container_.try_member(fmt::format("{}data/{}", root_, *key));
   if (member == nullptr)
-    fail(ErrorCode::kCorruptFile, "storage {} has no member in the container", quoted(*key));
+    fail(ErrorCode::kCorruptFile, "storage {} has no member in the container", quote_text(*key));
   const auto size = checked_mul(count, static_cast<int64_t>(dtype_size((*global)->dtype)));
   if (!size || !std::cmp_equal(*size, member->bytes.size())) {
-    fail(ErrorCode::kCorruptFile, "storage {}: {} elements of {} do not match its {} bytes", quoted(*key),
+    fail(ErrorCode::kCorruptFile, "storage {}: {} elements of {} do not match its {} bytes", quote_text(*key),
          count, (*global)->name, member->bytes.size());
   }
   return heap_.add(std::make_unique<Storage>(Storage{*global, member->bytes}));

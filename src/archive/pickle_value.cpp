@@ -124,7 +124,7 @@ class Converter {
       fail(ErrorCode::kCorruptFile, "{} is the key of a dict", kind_name(key));
     }
     if (!seen.insert(identity).second) {
-      fail(ErrorCode::kCorruptFile, "key {} is there twice in a dict", quoted(identity));
+      fail(ErrorCode::kCorruptFile, "key {} is there twice in a dict", quote_text(identity));
     }
   }
 

@@ -36,7 +36,7 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
-std::string quoted(std::string_view text) {
+std::string quote_text(std::string_view text) {
   constexpr size_t kLongest = 200;
   std::string result = "\"";
   while (!text.empty() && result.size() <= kLongest) {

@@ -11,6 +11,6 @@ bool is_utf8(std::string_view text);
 
 /// The text between quotes, shortened to 200 bytes, with control characters and broken UTF-8 spelled out as
 /// \xNN.
-std::string quoted(std::string_view text);
+std::string quote_text(std::string_view text);
 
 }  // namespace halftone

@@ -36,21 +36,21 @@ std::string_view objection_to_name(std::string_view name) {
 
 void check_entry(const Entry& entry, const std::string& file) {
   if (const auto objection = objection_to_name(entry.name); !objection.empty()) {
-    fail(ErrorCode::kCorruptFile, "{}: member name {} {}", file, quoted(entry.name), objection);
+    fail(ErrorCode::kCorruptFile, "{}: member name {} {}", file, quote_text(entry.name), objection);
   }
   if ((entry.flags & (zip::kEncrypted | zip::kStrongEncryption | zip::kMaskedDirectory)) != 0) {
-    fail(ErrorCode::kUnsupported, "{}: member {} is encrypted", file, quoted(entry.name));
+    fail(ErrorCode::kUnsupported, "{}: member {} is encrypted", file, quote_text(entry.name));
   }
   if (entry.method != 0 || (entry.flags & zip::kPatched) != 0) {
     fail(ErrorCode::kUnsupported, "{}: member {} is compressed (method {}); only stored members are read",
-         file, quoted(entry.name), entry.method);
+         file, quote_text(entry.name), entry.method);
   }
   if (entry.size != entry.compressed_size) {
     fail(ErrorCode::kCorruptFile, "{}: member {} is stored, but its sizes differ: {} and {}", file,
-         quoted(entry.name), entry.compressed_size, entry.size);
+         quote_text(entry.name), entry.compressed_size, entry.size);
   }
   if (entry.name.back() == '/' && entry.size != 0) {
-    fail(ErrorCode::kCorruptFile, "{}: directory entry {} has {} bytes of data", file, quoted(entry.name),
+    fail(ErrorCode::kCorruptFile, "{}: directory entry {} has {} bytes of data", file, quote_text(entry.name),
          entry.size);
   }
 }
@@ -64,7 +64,8 @@ void check_overlaps(const std::vector<Entry>& entries, const std::vector<Extent>
   for (size_t i = 1; i < order.size(); ++i) {
     if (extents[order[i]].begin < extents[order[i - 1]].end) {
       fail(ErrorCode::kCorruptFile, "{}: members {} and {} overlap at byte {}", file,
-           quoted(entries[order[i - 1]].name), quoted(entries[order[i]].name), extents[order[i]].begin);
+           quote_text(entries[order[i - 1]].name), quote_text(entries[order[i]].name),
+           extents[order[i]].begin);
     }
   }
 }
@@ -91,7 +92,7 @@ ZipReader::ZipReader(std::span<std::byte> bytes, std::string file) : file_(std::
   const auto same = [](const ZipMember& a, const ZipMember& b) { return a.name == b.name; };
   const auto twin = std::adjacent_find(members_.begin(), members_.end(), same);
   if (twin != members_.end()) {
-    fail(ErrorCode::kCorruptFile, "{}: member {} is there twice", file_, quoted(twin->name));
+    fail(ErrorCode::kCorruptFile, "{}: member {} is there twice", file_, quote_text(twin->name));
   }
 }
 
@@ -104,7 +105,7 @@ const ZipMember* ZipReader::try_member(std::string_view name) const {
 
 const ZipMember& ZipReader::member(std::string_view name) const {
   const ZipMember* found = try_member(name);
-  if (found == nullptr) fail(ErrorCode::kCorruptFile, "{}: member {} is missing", file_, quoted(name));
+  if (found == nullptr) fail(ErrorCode::kCorruptFile, "{}: member {} is missing", file_, quote_text(name));
   return *found;
 }
 
@@ -112,7 +113,7 @@ void ZipReader::verify_crc(const ZipMember& member) const {
   const uint32_t computed = halftone::crc32(member.bytes);
   if (computed != member.crc32) {
     fail(ErrorCode::kCorruptFile, "{}: member {}: checksum {:08x} of its bytes is not the recorded {:08x}",
-         file_, quoted(member.name), computed, member.crc32);
+         file_, quote_text(member.name), computed, member.crc32);
   }
 }
 

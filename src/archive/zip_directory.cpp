@@ -119,7 +119,7 @@ Entry read_entry(ByteReader& reader, std::string_view file) {
   const auto extra = reader.read_bytes(extra_length, "entry extra field");
   reader.read_bytes(comment_length, "entry comment");
 
-  const std::string where = fmt::format("{}: member {}", file, quoted(entry.name));
+  const std::string where = fmt::format("{}: member {}", file, quote_text(entry.name));
   apply_zip64_extra(extra, {&entry.size, &entry.compressed_size, &entry.local_offset}, &disk, where);
   if (disk != 0) fail(ErrorCode::kUnsupported, "{}: lies on disk {} of a multi-disk container", where, disk);
   return entry;

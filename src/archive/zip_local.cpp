@@ -84,7 +84,7 @@ LocalHeader read_local(std::span<const std::byte> bytes, size_t at, const std::s
 void check_agreement(const LocalHeader& header, const Entry& entry, const std::string& where) {
   constexpr uint16_t kCompared = kEncrypted | kHasDescriptor;
   if (header.name != entry.name) {
-    fail(ErrorCode::kCorruptFile, "{}: its local header names {}", where, quoted(header.name));
+    fail(ErrorCode::kCorruptFile, "{}: its local header names {}", where, quote_text(header.name));
   }
   if (header.method != entry.method || (header.flags & kCompared) != (entry.flags & kCompared)) {
     fail(ErrorCode::kCorruptFile, "{}: local header and directory disagree on method or flags", where);
@@ -114,7 +114,7 @@ void apply_zip64_extra(std::span<const std::byte> extra, std::array<uint64_t*, 3
 }
 
 Extent locate(std::span<const std::byte> bytes, const Entry& entry, size_t limit, std::string_view file) {
-  const std::string where = fmt::format("{}: member {}", file, quoted(entry.name));
+  const std::string where = fmt::format("{}: member {}", file, quote_text(entry.name));
   if (entry.local_offset >= limit) {
     fail(ErrorCode::kCorruptFile, "{}: starts at byte {}, past the last member's end at {}", where,
          entry.local_offset, limit);

@@ -174,10 +174,12 @@ class GraphParser {
 
   c10::Device parse_device(std::string_view name, size_t start) {
     try {
-      return c10::Device(std::string(name));
-    } catch (const c10::Error&) {
-      scanner_.fail_at(start, fmt::format("unknown device {}", name.substr(0, 40)));
+      const c10::Device device{std::string(name)};
+      if (device.str() == name) return device;  // torch cuts numbers that are too large for its index
+    } catch (const std::exception&) {
+      // torch has thrown different types here; all mean the same
     }
+    scanner_.fail_at(start, fmt::format("unknown device {}", name.substr(0, 40)));
   }
 
   void parse_node(Graph& graph) {

@@ -106,7 +106,8 @@ class Printer {
         out_ += ')';
         return;
       default: {
-        const std::string sign = " " + std::string(symbolic_op_name(e.op())) + " ";
+        std::string sign(1, ' ');
+        (sign += symbolic_op_name(e.op())) += ' ';
         return print_chain(parts, sign, kSumLevel, kSumLevel);
       }
     }

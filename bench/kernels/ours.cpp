@@ -6,6 +6,7 @@
 #include <random>
 
 #include "contender.h"
+#include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
 
 namespace halftone::bench {
@@ -99,6 +100,56 @@ Contender int8_contender(const Shape& s, int bits, Splitter& splitter) {
   return c;
 }
 
+struct Fp32State {
+  kernels::Fp32LinearProblem problem;
+  const kernels::Fp32LinearKernel* kernel;
+  std::vector<float> x, y, w;
+  std::vector<Memory> packed;
+  Memory workspace{nullptr, std::free};
+  kernels::Fp32LinearArgs args;
+  Splitter* splitter;
+
+  Fp32State(const Shape& s, Splitter& sp) : problem{s.m, s.n, s.k}, splitter(&sp) {
+    kernel = &kernels::choose_fp32_linear(problem);
+    x = normal(s.m * s.k, 1);
+    w = normal(s.n * s.k, 2);
+    y.resize(static_cast<size_t>(s.m * s.n));
+    for (int i = 0; i < rotations(s.n * s.k * 4); ++i) {
+      packed.push_back(allocate(kernels::fp32_packed_bytes(s.n, s.k, kernel->tile_n)));
+      kernels::pack_fp32_weights({w.data(), s.k, s.n, s.k}, kernel->tile_n, packed.back().get());
+    }
+    args.workspace_bytes =
+        kernels::fp32_linear_workspace_bytes(*kernel, problem, sp.threads(), kernels::OutputType::kFloat32);
+    workspace = allocate(args.workspace_bytes);
+    args.workspace = workspace.get();
+    args.x = x.data();
+    args.x_stride = s.k;
+    args.epilogue.out = y.data();
+    args.epilogue.out_stride = s.n;
+  }
+
+  void run(int turn) {
+    args.weights = packed[static_cast<size_t>(turn) % packed.size()].get();
+    kernels::fp32_linear(*kernel, problem, args, *splitter);
+  }
+};
+
+Contender fp32_contender(const Shape& s, Splitter& splitter) {
+  auto state = std::make_shared<Fp32State>(s, splitter);
+  Contender c;
+  c.name = state->kernel->name;
+  c.peak = Peak::kFma;
+  c.weight_bytes = s.n * s.k * 4;
+  c.run = [state](int turn) { state->run(turn); };
+  c.error = [state, s] {
+    state->run(0);
+    return error_of(
+        state->y, state->x, [&](int64_t j, int64_t k) { return state->w[static_cast<size_t>(j * s.k + k)]; },
+        s);
+  };
+  return c;
+}
+
 }  // namespace
 
 int rotations(int64_t weight_bytes) {
@@ -110,6 +161,7 @@ std::vector<Contender> our_contenders(const Shape& s, Splitter& splitter) {
   std::vector<Contender> all;
   all.push_back(int8_contender(s, 7, splitter));
   all.push_back(int8_contender(s, 8, splitter));
+  all.push_back(fp32_contender(s, splitter));
   return all;
 }
 

@@ -3,6 +3,8 @@
 #include <bit>
 #include <cmath>
 
+#include "kernels/common/scalar_epilogue.h"
+
 namespace halftone::kernels {
 
 float activate(float x, Activation activation) {
@@ -30,6 +32,18 @@ uint16_t to_bfloat16(float x) {
 
 float from_bfloat16(uint16_t bits) {
   return std::bit_cast<float>(uint32_t{bits} << 16);
+}
+
+void finish1(float sum, const Epilogue& e, int64_t row, int64_t column) {
+  if (e.bias != nullptr) sum += e.bias[column];
+  float y = activate(sum, e.activation);
+  if (e.residual != nullptr) y += e.residual[row * e.residual_stride + column];
+  const int64_t at = row * e.out_stride + column;
+  if (e.type == OutputType::kBFloat16) {
+    static_cast<uint16_t*>(e.out)[at] = to_bfloat16(y);
+  } else {
+    static_cast<float*>(e.out)[at] = y;
+  }
 }
 
 }  // namespace halftone::kernels

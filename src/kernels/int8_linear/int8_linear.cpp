@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/row_blocks.h"
+#include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
 #include "kernels/int8_linear/kernels.h"
 #include "kernels/quantize_rows/quantize_rows.h"
@@ -159,14 +160,6 @@ void check(const Int8LinearProblem& p, const Int8LinearArgs& args, const Int8Pac
   }
 }
 
-// Panels in a task: enough tasks that threads balance, few enough that handing them out costs nothing.
-constexpr int64_t kTasksPerThread = 8;
-// Packed rows that a task walks through for each panel: they and the panel stay in a 512 KB second-level
-// cache.
-constexpr int64_t kRowBytesPerTask = 192 * 1024;
-// Below this many bytes of rows, preparing them costs less than waking another thread.
-constexpr int64_t kSerialPrepare = 32 * 1024;
-
 }  // namespace
 
 std::span<const Int8LinearKernel> int8_linear_kernels() {
@@ -215,20 +208,11 @@ void int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& p, con
     splitter.run(blocks, [&](int64_t b, int thread) { run.prepare(b, thread); });
   }
 
-  const int64_t block_bytes = kernel.rows * run.quads() * kernel.bytes_per_row_quad;
-  const int64_t blocks_per_group =
-      std::clamp<int64_t>(kRowBytesPerTask / (block_bytes + 1), 4, std::max<int64_t>(blocks, 4));
-  const int64_t groups = (blocks + blocks_per_group - 1) / blocks_per_group;
-  const int64_t wanted = std::max<int64_t>(1, splitter.threads() * kTasksPerThread / groups);
-  const int64_t panels_per_task = std::max<int64_t>(1, weights.panel_count / wanted);
-  const int64_t panel_tasks = (weights.panel_count + panels_per_task - 1) / panels_per_task;
-  splitter.run(groups * panel_tasks, [&](int64_t task, int) {
-    const int64_t first_block = task / panel_tasks * blocks_per_group;
-    const int64_t last_block = std::min(blocks, first_block + blocks_per_group);
-    const int64_t first_panel = task % panel_tasks * panels_per_task;
-    const int64_t last_panel = std::min(weights.panel_count, first_panel + panels_per_task);
-    for (int64_t panel = first_panel; panel < last_panel; ++panel) {
-      for (int64_t b = first_block; b < last_block; ++b) run.compute(b, panel);
+  const Tiling tiling(blocks, weights.panel_count, kernel.rows * run.quads() * kernel.bytes_per_row_quad,
+                      splitter.threads());
+  splitter.run(tiling.tasks(), [&](int64_t task, int) {
+    for (int64_t panel = tiling.first_panel(task); panel < tiling.last_panel(task); ++panel) {
+      for (int64_t b = tiling.first_block(task); b < tiling.last_block(task); ++b) run.compute(b, panel);
     }
   });
 

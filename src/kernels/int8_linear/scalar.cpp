@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/common/scalar_epilogue.h"
 #include "kernels/int8_linear/kernels.h"
 
 namespace halftone::kernels {
@@ -21,18 +22,6 @@ void multiply_row(const Int8LinearBlock& b, int row, uint32_t (&raw)[kPanel]) {
       for (int i = 0; i < 4; ++i) sum += int32_t{x[i]} * w[c * 4 + i];
       raw[c] += static_cast<uint32_t>(sum);
     }
-  }
-}
-
-void finish(float s, const Epilogue& e, int64_t row, int64_t column) {
-  if (e.bias != nullptr) s += e.bias[column];
-  float y = activate(s, e.activation);
-  if (e.residual != nullptr) y += e.residual[row * e.residual_stride + column];
-  const int64_t at = row * e.out_stride + column;
-  if (e.type == OutputType::kBFloat16) {
-    static_cast<uint16_t*>(e.out)[at] = to_bfloat16(y);
-  } else {
-    static_cast<float*>(e.out)[at] = y;
   }
 }
 
@@ -60,8 +49,8 @@ void int8_compute_scalar(const Int8LinearBlock& b) {
       if (b.sums != nullptr) {
         b.sums[(b.row + r) * b.sums_stride + b.column + c] = a;
       } else {
-        finish(static_cast<float>(a) * (b.row_scale[r] * b.column_scale[c]), *b.epilogue, b.row + r,
-               b.column + c);
+        finish1(static_cast<float>(a) * (b.row_scale[r] * b.column_scale[c]), *b.epilogue, b.row + r,
+                b.column + c);
       }
     }
   }

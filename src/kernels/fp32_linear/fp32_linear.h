@@ -1,0 +1,76 @@
+// fp32_linear: y = x · Wᵀ on packed weights, all in single precision.
+//
+//   x [m][k], W [n][k];  s[i][j] = Σ_k x[i][k] · w[j][k];  y[i][j] = activation(s[i][j] + bias[j]) +
+//   residual[i][j]   (epilogue.h)
+//
+// The order of the sum depends on the kernel and on m. Bound, in any order, with e = 2^-24:
+//   |s - exact| <= (k + 4) · e · Σ_k |x · w|.
+// NaN and infinities go where IEEE arithmetic takes them. m = 0 and n = 0 do nothing; k = 0 gives s = 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "cpu/isa.h"
+#include "cpu/splitter.h"
+#include "kernels/common/epilogue.h"
+#include "kernels/fp32_linear/pack.h"
+
+namespace halftone::kernels {
+
+struct Fp32LinearProblem {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+};
+
+/// Where a finished tile goes: `rows` x `columns` sums, for output (row, column) and on.
+struct Fp32LinearTile {
+  const float* sums;  ///< [rows][tile_n], aligned to 64
+  int64_t row;
+  int64_t column;
+  int rows;
+  int columns;
+  const Epilogue* epilogue;
+};
+
+struct Fp32LinearKernel {
+  const char* name;
+  Isa isa;
+  const char* (*refuse)(const Fp32LinearProblem&);
+  int tile_n;  ///< how weights must be packed
+  int rows;    ///< tallest block of rows
+  /// `count` <= rows rows of x to [k][count].
+  void (*pack_rows)(const float* x, int64_t stride, int count, int64_t k, float* packed);
+  /// sums [count][tile_n] = (add ? sums : 0) + packed rows · panel, over k steps.
+  void (*multiply)(const float* packed, int count, const float* panel, int64_t k, bool add, float* sums);
+  void (*finish)(const Fp32LinearTile& tile);
+};
+
+/// Best first, scalar last.
+std::span<const Fp32LinearKernel> fp32_linear_kernels();
+
+/// The best kernel at `isa`. Throws kInvalidArgument for negative sizes.
+const Fp32LinearKernel& choose_fp32_linear(const Fp32LinearProblem& problem, Isa isa = active_isa());
+
+/// Borrowed; strides count elements.
+struct Fp32LinearArgs {
+  const float* x = nullptr;  ///< [m][x_stride]
+  int64_t x_stride = 0;
+  const void* weights = nullptr;  ///< made by pack_fp32_weights for kernel.tile_n
+  Epilogue epilogue;
+  void* workspace = nullptr;
+  size_t workspace_bytes = 0;
+};
+
+/// Scratch memory for one call; any alignment.
+size_t fp32_linear_workspace_bytes(const Fp32LinearKernel& kernel, const Fp32LinearProblem& problem,
+                                   int threads, OutputType type);
+
+/// Runs the kernel, split over tiles of rows and columns. Allocates nothing. Throws kInvalidArgument when the
+/// arguments do not fit.
+void fp32_linear(const Fp32LinearKernel& kernel, const Fp32LinearProblem& problem, const Fp32LinearArgs& args,
+                 Splitter& splitter);
+
+}  // namespace halftone::kernels

@@ -1,0 +1,36 @@
+// fp32_linear in plain C++.
+#include "kernels/common/scalar_epilogue.h"
+#include "kernels/fp32_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr int kPanel = 16;
+
+}  // namespace
+
+void fp32_pack_rows_scalar(const float* x, int64_t stride, int count, int64_t k, float* packed) {
+  for (int64_t i = 0; i < k; ++i) {
+    for (int r = 0; r < count; ++r) packed[i * count + r] = x[r * stride + i];
+  }
+}
+
+void fp32_multiply_scalar(const float* packed, int count, const float* panel, int64_t k, bool add,
+                          float* sums) {
+  for (int r = 0; r < count; ++r) {
+    float row[kPanel] = {};
+    for (int64_t i = 0; i < k; ++i) {
+      const float x = packed[i * count + r];
+      for (int c = 0; c < kPanel; ++c) row[c] += x * panel[i * kPanel + c];
+    }
+    for (int c = 0; c < kPanel; ++c) sums[r * kPanel + c] = add ? sums[r * kPanel + c] + row[c] : row[c];
+  }
+}
+
+void fp32_finish_scalar(const Fp32LinearTile& t) {
+  for (int r = 0; r < t.rows; ++r) {
+    for (int c = 0; c < t.columns; ++c) finish1(t.sums[r * kPanel + c], *t.epilogue, t.row + r, t.column + c);
+  }
+}
+
+}  // namespace halftone::kernels

@@ -24,7 +24,7 @@ class Call:
 
 @dataclass
 class Refusal:
-    """A call that must end with exit code 1 and a message that has each of `says` in it."""
+    """A call that must end with exit code 1 and a message that has each word of `says` in it."""
 
     args: tuple
     says: tuple[str, ...]

@@ -7,22 +7,27 @@ from torch.export import Dim
 from .case import Call, Case, Refusal, case
 
 
-def small_net() -> nn.Module:
-    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+class SmallNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+
+    def forward(self, features):
+        return self.layers(features)
 
 
 @case("strict", "decomposed")
 def dynamic_batch() -> Case:
     """Both ends of the range, a size between them, and each way to be refused."""
     return Case(
-        small_net(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=2, max=33)},),
+        SmallNet(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=2, max=33)},),
         calls=[Call((torch.randn(size, 6),)) for size in (2, 33, 17)],
         refused=[
-            Refusal((torch.randn(34, 6),), ("input", "34")),
-            Refusal((torch.randn(1, 6),), ("input", "1")),
-            Refusal((torch.randn(4, 7),), ("input", "7")),
-            Refusal((torch.randn(4),), ("input",)),
-            Refusal((torch.randn(4, 6, dtype=torch.float64),), ("input",)),
+            Refusal((torch.randn(34, 6),), ("features", "34")),
+            Refusal((torch.randn(1, 6),), ("features", "1")),
+            Refusal((torch.randn(4, 7),), ("features", "7")),
+            Refusal((torch.randn(4),), ("features",)),
+            Refusal((torch.randn(4, 6, dtype=torch.float64),), ("features",)),
         ])
 
 
@@ -30,7 +35,7 @@ def dynamic_batch() -> Case:
 def dynamic_from_one() -> Case:
     """A range that starts at 1, and one that has no end."""
     return Case(
-        small_net(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=1)},),
+        SmallNet(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=1)},),
         calls=[Call((torch.randn(size, 6),)) for size in (1, 500)])
 
 

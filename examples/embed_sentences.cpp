@@ -2,6 +2,7 @@
 // as a C++ module and, side by side, with the same encoder as Halftone loads it from a .pt2 file.
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -82,16 +83,18 @@ double largest_difference(const Embeddings& a, const Embeddings& b) {
 }
 
 void run(const Arguments& arguments) {
-  const c10::InferenceMode inference;
   const auto tokenizer = minilm::Tokenizer::from_file(arguments.model_dir + "/vocab.txt");
   minilm::Encoder encoder = minilm::load_encoder(arguments.model_dir);
+  std::optional<halftone::Session> session;
+  if (!arguments.pt2.empty()) session.emplace(halftone::load_pt2(arguments.pt2));
+
+  // After loading: a tensor that is made in inference mode could not be trained or quantized in place later.
+  const c10::InferenceMode inference;
   const auto before = [&](const at::Tensor& ids, const at::Tensor& mask) { return encoder(ids, mask); };
   std::vector<Embeddings> results{embed_all("C++ module", before, tokenizer)};
-
-  if (!arguments.pt2.empty()) {
-    halftone::Session session(halftone::load_pt2(arguments.pt2));
+  if (session) {
     const auto after = [&](const at::Tensor& ids, const at::Tensor& mask) {
-      return session({ids, mask}).toTensor();
+      return (*session)({ids, mask}).toTensor();
     };
     results.push_back(embed_all("Halftone", after, tokenizer));
   }

@@ -40,7 +40,8 @@ class LimitedBuilder : public nlohmann::json_sax<json> {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& cause) override {
-    // The library quotes the text it stopped at, which may be broken UTF-8 and would break whoever prints the message.
+    // The library quotes the text it stopped at, which may be broken UTF-8 and would break whoever prints the
+    // message.
     std::string reason = cause.what();
     for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';
     fail(ErrorCode::kCorruptFile, "{}: byte {}: {}", file_, position, reason);

@@ -1,0 +1,63 @@
+"""Writes the seed corpus into tests/fuzz/seeds: small real files, so that the fuzzer starts behind the magic numbers.
+
+Run it by hand when the set should change; the seeds are kept in the repository.
+"""
+
+import collections
+import io
+import pathlib
+import zipfile
+
+import safetensors.torch
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent / "seeds"
+
+
+def saved(value):
+    buffer = io.BytesIO()
+    torch.save(value, buffer)
+    return buffer.getvalue()
+
+
+def pickle_of(container):
+    with zipfile.ZipFile(io.BytesIO(container)) as opened:
+        return opened.read("archive/data.pkl")
+
+
+def write(target, name, data):
+    assert len(data) <= 8192, (name, len(data))
+    (HERE / target / name).write_bytes(data)
+
+
+def main():
+    torch.manual_seed(0)
+    floats, bytes_ = torch.zeros(12), torch.zeros(16, dtype=torch.uint8)  # fit the storages of fuzz_pickle.cpp
+    values = {
+        "inputs": ((floats.reshape(3, 4),), {"k": {"z": bytes_}}),
+        "views": [floats[2:6], floats.reshape(3, 4).t(), torch.empty(0, 3)],
+        "plain": {"a": (1, -5, 2**40, 1.5, None, True), "b": ["text", []], 3: collections.OrderedDict(x=1)},
+        "objects": [torch.nn.Parameter(floats), floats.size(), torch.device("cuda", 1), torch.float16],
+        "untyped": [torch.zeros(24, dtype=torch.uint16)],
+        "memo": [[1, 2]] * 3,
+    }
+    for name, value in values.items():
+        write("pickle", name + ".pkl", pickle_of(saved(value)))
+    write("zip", "torch.pt", saved(values["inputs"]))
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as opened:
+        opened.writestr("a/data.pkl", pickle_of(saved(values["plain"])))
+        with opened.open("a/zip64", "w", force_zip64=True) as member:
+            member.write(b"abc")
+        opened.comment = b"comment"
+    write("zip", "python.zip", buffer.getvalue())
+    tensors = {"w": torch.zeros(2, 3), "h": torch.zeros(2).half(), "e": torch.empty(0, 4), "s": torch.tensor(True)}
+    write("safetensors", "four.safetensors", safetensors.torch.save(tensors, {"format": "pt"}))
+    write("safetensors", "none.safetensors", safetensors.torch.save({}))
+    write("json", "values.json", b'{"a": [1, -2, 3.5e-3, true, null], "b": {"c": "\\u00e9 \\ud83d\\ude00 \\n"}, "d": []}')
+    write("json", "node.json", b'{"target": "torch.ops.aten.add.Tensor", "inputs": [{"name": "self", "arg": '
+                               b'{"as_tensor": {"name": "x"}}, "kind": 1}], "outputs": [], "is_hop": "NaN"}')  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -13,8 +13,8 @@ namespace {
 
 using c10::ScalarType;
 
-/// Operators that autocast runs in low precision on the CPU. Of the others that it knows, two promote to the
-/// widest operand and the rest run in float32.
+/// Operators that autocast runs in low precision on the CPU. Of the others that it knows, three promote to
+/// the widest operand and the rest run in float32.
 constexpr std::array<std::string_view, 23> kLowPrecision = {"aten::conv1d",
                                                             "aten::conv1d.padding",
                                                             "aten::conv2d",
@@ -38,7 +38,22 @@ constexpr std::array<std::string_view, 23> kLowPrecision = {"aten::conv1d",
                                                             "aten::prelu",
                                                             "aten::scaled_dot_product_attention",
                                                             "aten::_native_multi_head_attention"};
-constexpr std::array<std::string_view, 3> kPromote = {"aten::stack", "aten::cat", "aten::index_copy"};
+
+/// These promote by themselves, so they need no casts.
+constexpr std::array<std::string_view, 2> kSelfPromoting = {"aten::stack", "aten::cat"};
+
+/// Composite operators that autocast does not know but whose parts it does: only recorded dtypes show what
+/// they give.
+constexpr std::array<std::string_view, 14> kOpaque = {
+    "aten::einsum",       "aten::tensordot",        "aten::inner",          "aten::bilinear",
+    "aten::chain_matmul", "aten::linalg_multi_dot", "aten::lstm.input",     "aten::lstm.data",
+    "aten::gru.input",    "aten::gru.data",         "aten::rnn_tanh.input", "aten::rnn_relu.input",
+    "aten::lstm_cell",    "aten::gru_cell"};
+
+template <typename List>
+bool contains(const List& list, std::string_view target) {
+  return std::find(list.begin(), list.end(), target) != list.end();
+}
 
 /// Autocast leaves float64 and everything that is not a float alone.
 bool is_eligible(const Value& value) {
@@ -65,7 +80,10 @@ class Caster {
       return copy;
     }
     Value* value = argument.value();
-    if (!value || !is_eligible(*value) || value->meta()->dtype == dtype_) return argument;
+    if (!value || !is_eligible(*value)) return argument;
+    // Only of inputs and of our own casts is the dtype certain; elsewhere a cast too many does nothing.
+    const bool certain = !value->producer() || value->producer()->is("aten::to.dtype");
+    if (certain && value->meta()->dtype == dtype_) return argument;
     TensorMeta meta = *value->meta();
     meta.dtype = dtype_;
     return graph_
@@ -80,48 +98,57 @@ class Caster {
   const Source& source_;
 };
 
-std::optional<ScalarType> target_dtype(std::string_view target, ScalarType region,
-                                       const std::vector<Value*>& operands) {
-  if (std::find(kLowPrecision.begin(), kLowPrecision.end(), target) != kLowPrecision.end()) return region;
-  if (std::find(kPromote.begin(), kPromote.end(), target) == kPromote.end()) return ScalarType::Float;
-  for (const Value* value : operands) {
-    if (is_eligible(*value) && value->meta()->dtype == ScalarType::Float) return ScalarType::Float;
-  }
-  return region;
+bool any_has_dtype(const std::vector<Value*>& values, ScalarType dtype) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const Value* value) { return value->meta() && value->meta()->dtype == dtype; });
+}
+
+/// The dtype that autocast casts the operands to; nothing where it leaves them alone.
+std::optional<ScalarType> dtype_by_rule(const c10::OperatorHandle& op, std::string_view target,
+                                        ScalarType region, const std::vector<Value*>& operands) {
+  if (!op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU) || contains(kSelfPromoting, target))
+    return std::nullopt;
+  if (contains(kLowPrecision, target)) return region;
+  if (target == "aten::index_copy")
+    return any_has_dtype(operands, ScalarType::Float) ? ScalarType::Float : region;
+  return ScalarType::Float;
 }
 
 }  // namespace
 
 std::string insert_autocast(Graph& graph, ScalarType region, std::string_view target,
-                            std::vector<NamedArgument>& inputs, const std::vector<OutputSpec>& outputs,
-                            const Source& source) {
+                            std::vector<NamedArgument>& inputs, std::vector<OutputSpec>& outputs,
+                            const Source& source, bool& plain_dtypes) {
   const c10::OperatorHandle* op = try_operator(target);
   if (!op) return {};
   std::vector<Value*> operands;
   for (const NamedArgument& input : inputs) collect_values(input.value, operands);
-  const bool known = op->hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU);
-  const bool any_eligible =
-      std::any_of(operands.begin(), operands.end(), [](Value* v) { return is_eligible(*v); });
-  if (!any_eligible) return {};
-  std::optional<ScalarType> dtype;
-  if (known) {
-    dtype = target_dtype(target, region, operands);
-    Caster caster(graph, *dtype, source);
-    for (NamedArgument& input : inputs) input.value = caster.cast(input.value);
-  }
-  // The recorded result says whether the rules above are the ones the exporter's torch followed.
+  if (std::none_of(operands.begin(), operands.end(), [](Value* value) { return is_eligible(*value); }))
+    return {};
+  const auto dtype = dtype_by_rule(*op, target, region, operands);
   const bool chooses_dtype =
       std::any_of(inputs.begin(), inputs.end(), [](const auto& input) { return input.name == "dtype"; });
-  for (const OutputSpec& output : outputs) {
+  for (OutputSpec& output : outputs) {
     if (!output.meta || !c10::isFloatingType(output.meta->dtype) || chooses_dtype) continue;
-    const bool expected = known ? output.meta->dtype == *dtype
-                                : std::any_of(operands.begin(), operands.end(), [&](const Value* value) {
-                                    return value->meta() && value->meta()->dtype == output.meta->dtype;
-                                  });
-    if (!expected) {
+    const ScalarType recorded = output.meta->dtype;
+    if (dtype ? recorded == *dtype : any_has_dtype(operands, recorded)) continue;
+    // Without autocast the result would have an operand's dtype, or float32 where low precision is not
+    // accounted for.
+    plain_dtypes = plain_dtypes || (dtype && any_has_dtype(operands, recorded));
+    if (!plain_dtypes || contains(kOpaque, target)) {
       return fmt::format("autocast to {} gives {} in a way that casts around the operator cannot",
-                         c10::toString(region), c10::toString(output.meta->dtype));
+                         c10::toString(region), c10::toString(recorded));
     }
+    const bool all_low = std::none_of(operands.begin(), operands.end(), [&](Value* value) {
+      return is_eligible(*value) && value->meta()->dtype != region;
+    });
+    if (dtype || all_low) output.meta->dtype = dtype.value_or(region);
+  }
+  if (plain_dtypes && contains(kOpaque, target))
+    return "the exporter did not record what autocast gives here";
+  if (dtype) {
+    Caster caster(graph, *dtype, source);
+    for (NamedArgument& input : inputs) input.value = caster.cast(input.value);
   }
   return {};
 }

@@ -133,7 +133,7 @@ void GraphReader::bind_input(size_t index, Argument value) {
 }
 
 void GraphReader::define(const std::string& name, Argument value, const JsonCursor& place) {
-  if (!is_symbol_name(name)) place.fail_here(fmt::format("\"{}\" is no name of a value", name));
+  if (!is_python_name(name)) place.fail_here(fmt::format("\"{}\" is no name of a value", name));
   if (!scope_.emplace(name, std::move(value)).second)
     place.fail_here(fmt::format("value \"{}\" is defined twice", name));
 }
@@ -239,11 +239,11 @@ void GraphReader::read_operator(const JsonCursor& node, const std::string& targe
     specs.push_back(output_spec(outputs.at(i), names[i]));
     if (!names[i].empty()) continue;
     const char* suffix = specs.back().type == ValueType::kList ? "list" : "none";
-    if (is_symbol_name(node_name(node))) specs.back().name = fmt::format("{}_{}", node_name(node), suffix);
+    if (is_python_name(node_name(node))) specs.back().name = fmt::format("{}_{}", node_name(node), suffix);
   }
   if (surroundings_.autocast) {
-    const std::string problem =
-        insert_autocast(graph_, *surroundings_.autocast, target, inputs, specs, source);
+    const std::string problem = insert_autocast(graph_, *surroundings_.autocast, target, inputs, specs,
+                                                source, context_.plain_autocast_dtypes);
     if (!problem.empty()) context_.unsupported.push_back({node_name(node), target, source.layer, problem});
   }
   Node* made = graph_.append(target, std::move(inputs), std::move(specs), source);

@@ -30,6 +30,7 @@ struct Pt2Context {
   std::vector<std::string> notes;  ///< for GraphModule::notes
   int unknown_sizes = 0;           ///< sizes whose expression could not be read, so far
   std::vector<UnsupportedNode> unsupported;
+  bool plain_autocast_dtypes = false;  ///< the exporter recorded dtypes inside autocast as if it were off
 };
 
 /// The newest minor version of schema 8 that this code was written for.

@@ -52,7 +52,8 @@ class InputPaths {
     for (const GraphInput& input : module.graph().inputs()) {
       if (input.kind == InputKind::kUser) leaves_.push_back(input.value);
     }
-    for (size_t i = 0; i < leaves_.size(); ++i) paths_['\x1f' + fmt::format("flat_args\x1f{}", i)] = leaves_[i];
+    for (size_t i = 0; i < leaves_.size(); ++i)
+      paths_['\x1f' + fmt::format("flat_args\x1f{}", i)] = leaves_[i];
     const CallSpec& call = module.call_spec();
     for (size_t i = 0; i < call.args.children.size(); ++i) {
       std::string name = i < names.size() ? names[i] : std::string();
@@ -65,7 +66,7 @@ class InputPaths {
   }
 
   std::optional<SymExpr> resolve(std::string_view text) const {
-    if (is_symbol_name(text)) return SymExpr::symbol(std::string(text));
+    if (is_python_name(text)) return SymExpr::symbol(std::string(text));
     constexpr std::string_view kSize = ".size()[";
     const size_t size = text.rfind(kSize);
     const auto path = canonical_path(text.substr(0, size));
@@ -156,7 +157,7 @@ void read_shape_constraints(Pt2Context& context, const JsonCursor& program,
     const SymbolRange range = read_range(ranges.at(name));
     if (symbols.contains(name)) {
       module.ranges[name] = range;
-    } else if (!is_symbol_name(name)) {
+    } else if (!is_python_name(name)) {
       const auto expression = try_parse_guard(name, resolve);
       if (expression) add_derived_range(module, *expression, name, range);
       if (!expression)

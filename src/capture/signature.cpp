@@ -83,7 +83,7 @@ class InputSpecs {
   void constant_input(const JsonCursor& value, size_t index) {
     check_name("", index, value);
     const std::string name = value.at("name").get_string();
-    if (!is_symbol_name(name)) value.at("name").fail_here(fmt::format("\"{}\" is no name of an input", name));
+    if (!is_python_name(name)) value.at("name").fail_here(fmt::format("\"{}\" is no name of an input", name));
     Argument constant = read_constant_argument(context_, value.at("value"));
     OutputSpec spec{.name = name, .type = type_of_constant(constant, value)};
     Value* input = graph_.add_input(std::move(spec), InputKind::kUser, name);

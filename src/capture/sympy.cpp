@@ -94,7 +94,7 @@ class Parser {
     if (end == std::string_view::npos) return std::nullopt;
     const std::string_view name = text_.substr(position_, end - position_);
     position_ = end + 1;
-    if (!is_symbol_name(name)) return std::nullopt;
+    if (!is_python_name(name)) return std::nullopt;
     const size_t close = text_.find(')', position_);
     if (close == std::string_view::npos) return std::nullopt;
     position_ = close + 1;
@@ -194,7 +194,7 @@ class Parser {
 
 }  // namespace
 
-bool is_symbol_name(std::string_view name) {
+bool is_python_name(std::string_view name) {
   if (name.empty() || name.size() > 1024 || !is_letter(name[0])) return false;
   for (const char c : name) {
     if (!is_letter(c) && !is_digit(c)) return false;

@@ -14,8 +14,8 @@ namespace halftone {
 /// missing one means.
 std::optional<SymExpr> try_parse_sympy(std::string_view text);
 
-/// Whether the text form of graphs can hold this symbol: a letter or underscore, then letters, digits and
-/// underscores.
-bool is_symbol_name(std::string_view name);
+/// Whether a value or a size may be called this: a letter or underscore, then letters, digits and
+/// underscores. underscores.
+bool is_python_name(std::string_view name);
 
 }  // namespace halftone

@@ -87,9 +87,9 @@ TEST(SympyTest, KeepsTheStructure) {
 }
 
 TEST(SympyTest, SymbolNames) {
-  EXPECT_TRUE(is_symbol_name("s0"));
-  EXPECT_TRUE(is_symbol_name("_a_B9"));
-  for (const char* bad : {"", "9a", "a b", "a.b", "a'", "ä", "%"}) EXPECT_FALSE(is_symbol_name(bad)) << bad;
+  EXPECT_TRUE(is_python_name("s0"));
+  EXPECT_TRUE(is_python_name("_a_B9"));
+  for (const char* bad : {"", "9a", "a b", "a.b", "a'", "ä", "%"}) EXPECT_FALSE(is_python_name(bad)) << bad;
 }
 
 }  // namespace

@@ -97,13 +97,16 @@ int64_t spin_fma_avx2(int64_t steps) {
 }
 
 int64_t read_avx2(const void* data, int64_t bytes) {
+  // Four streams: one alone does not fill the way to memory (Zen 3: 15 GB/s against 26 for one core).
+  const int64_t stream = bytes / 4 / 32;
   const auto* p = static_cast<const __m256i*>(data);
   __m256i sum[8];
 #pragma GCC unroll 8
   for (int i = 0; i < 8; ++i) sum[i] = _mm256_setzero_si256();
-  for (int64_t at = 0; at < bytes / 32; at += 8) {
+  for (int64_t at = 0; at < stream; at += 2) {
 #pragma GCC unroll 8
-    for (int i = 0; i < 8; ++i) sum[i] = _mm256_xor_si256(sum[i], _mm256_load_si256(p + at + i));
+    for (int i = 0; i < 8; ++i)
+      sum[i] = _mm256_xor_si256(sum[i], _mm256_load_si256(p + i / 2 * stream + at + i % 2));
   }
 #pragma GCC unroll 8
   for (int i = 1; i < 8; ++i) sum[0] = _mm256_xor_si256(sum[0], sum[i]);

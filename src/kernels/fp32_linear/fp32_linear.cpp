@@ -63,22 +63,30 @@ struct Run {
       const int64_t end = std::min(last_panel, first_panel + chunk);
       for (int64_t k = 0; k == 0 || k < problem.k; k += depth) {
         float* at = sums;
-        for (int64_t panel = first_panel; panel < end; ++panel) {
-          for (int64_t b = first_block; b < last_block; ++b, at += tile)
-            step(b, panel, k, std::min(depth, problem.k - k), at);
+        for (int64_t panel = first_panel; panel < end;) {
+          // Several panels at once only where one block reads them all; whole groups only.
+          const int wanted = fp32_panels_at_once(count(first_block));
+          const int panels = last_block - first_block == 1 && panel + wanted <= end ? wanted : 1;
+          for (int64_t b = first_block; b < last_block; ++b, at += tile * panels)
+            step(b, panel, panels, k, std::min(depth, problem.k - k), at);
+          panel += panels;
         }
       }
     }
   }
 
-  // One block, one panel, `steps` of k; the last of them finishes the tile.
-  void step(int64_t b, int64_t panel, int64_t k, int64_t steps, float* sums) const {
-    const int64_t column = panel * kernel.tile_n;
-    kernel.multiply(rows + blocks.begin(b) * problem.k + k * count(b), count(b),
-                    weights.panels + (panel * problem.k + k) * kernel.tile_n, steps, k > 0, sums);
+  // One block, one or more panels, `steps` of k; the last of them finishes the tiles.
+  void step(int64_t b, int64_t panel, int panels, int64_t k, int64_t steps, float* sums) const {
+    const int64_t panel_stride = problem.k * kernel.tile_n;
+    kernel.multiply({rows + blocks.begin(b) * problem.k + k * count(b), count(b),
+                     weights.panels + panel * panel_stride + k * kernel.tile_n, panel_stride, panels, steps,
+                     k > 0, sums});
     if (k + steps < problem.k) return;
-    kernel.finish({sums, blocks.begin(b), column, count(b),
-                   static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
+    for (int p = 0; p < panels; ++p) {
+      const int64_t column = (panel + p) * kernel.tile_n;
+      kernel.finish({sums + int64_t{p} * count(b) * kernel.tile_n, blocks.begin(b), column, count(b),
+                     static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
+    }
   }
 };
 

@@ -35,6 +35,24 @@ struct Fp32LinearTile {
   const Epilogue* epilogue;
 };
 
+/// A block of rows times one or more neighbouring panels.
+struct Fp32LinearStep {
+  const float* rows;  ///< packed by pack_rows with the same count
+  int count;
+  const float* panel;    ///< the first
+  int64_t panel_stride;  ///< floats from one panel to the next
+  int panels;            ///< fp32_panels_at_once(count), or 1
+  int64_t k;             ///< steps
+  bool add;              ///< to what is in sums
+  float* sums;           ///< [panels][count][tile_n], aligned to 64
+};
+
+/// How many panels a kernel gets at once for a block of so many rows: few rows leave registers free, and
+/// several panels are several streams from memory, which a core reads faster than one.
+constexpr int fp32_panels_at_once(int count) {
+  return count == 1 ? 4 : count <= 3 ? 2 : 1;
+}
+
 struct Fp32LinearKernel {
   const char* name;
   Isa isa;
@@ -43,8 +61,8 @@ struct Fp32LinearKernel {
   int rows;    ///< tallest block of rows
   /// `count` <= rows rows of x to [k][count].
   void (*pack_rows)(const float* x, int64_t stride, int count, int64_t k, float* packed);
-  /// sums [count][tile_n] = (add ? sums : 0) + packed rows · panel, over k steps.
-  void (*multiply)(const float* packed, int count, const float* panel, int64_t k, bool add, float* sums);
+  /// sums = (add ? sums : 0) + rows · panels.
+  void (*multiply)(const Fp32LinearStep& step);
   void (*finish)(const Fp32LinearTile& tile);
 };
 

@@ -111,6 +111,14 @@ TEST(Fp32Linear, EdgeSizesAreWithinTheBound) {
   }
 }
 
+TEST(Fp32Linear, FewRowsTimesSeveralPanelsAreWithinTheBound) {
+  for (int64_t m : {1, 2, 3}) {
+    for (int64_t n : {48, 49, 64, 65, 97, 128, 129, 300}) {
+      for (int64_t k : {1, 37, 600}) expect_within_bound(Layer({m, n, k}));
+    }
+  }
+}
+
 TEST(Fp32Linear, DepthAndRowGroupsAreCutRight) {
   for (const Fp32LinearProblem& p :
        {Fp32LinearProblem{13, 40, 255}, Fp32LinearProblem{13, 40, 256}, Fp32LinearProblem{13, 40, 257},

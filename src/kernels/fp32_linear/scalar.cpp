@@ -15,15 +15,18 @@ void fp32_pack_rows_scalar(const float* x, int64_t stride, int count, int64_t k,
   }
 }
 
-void fp32_multiply_scalar(const float* packed, int count, const float* panel, int64_t k, bool add,
-                          float* sums) {
-  for (int r = 0; r < count; ++r) {
-    float row[kPanel] = {};
-    for (int64_t i = 0; i < k; ++i) {
-      const float x = packed[i * count + r];
-      for (int c = 0; c < kPanel; ++c) row[c] += x * panel[i * kPanel + c];
+void fp32_multiply_scalar(const Fp32LinearStep& s) {
+  for (int p = 0; p < s.panels; ++p) {
+    const float* panel = s.panel + p * s.panel_stride;
+    for (int r = 0; r < s.count; ++r) {
+      float row[kPanel] = {};
+      for (int64_t i = 0; i < s.k; ++i) {
+        const float x = s.rows[i * s.count + r];
+        for (int c = 0; c < kPanel; ++c) row[c] += x * panel[i * kPanel + c];
+      }
+      float* sums = s.sums + (p * s.count + r) * kPanel;
+      for (int c = 0; c < kPanel; ++c) sums[c] = s.add ? sums[c] + row[c] : row[c];
     }
-    for (int c = 0; c < kPanel; ++c) sums[r * kPanel + c] = add ? sums[r * kPanel + c] + row[c] : row[c];
   }
 }
 

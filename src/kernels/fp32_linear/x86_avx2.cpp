@@ -8,49 +8,55 @@ namespace {
 
 constexpr int kPanel = 16;
 
-// A fused multiply-add takes 4 cycles and two start in each: fewer than 8 sums would wait for each other. So
-// few rows use several sets of sums, one for each of U neighbouring k.
-template <int R, int U = R == 1   ? 4
-                         : R <= 3 ? 2
-                                  : 1>
-void multiply(const float* x, const float* w, int64_t k, bool add, float* sums) {
-  __m256 sum[U][R][2];
+// R rows times P panels. A fused multiply-add takes 4 cycles and two start in each: fewer than 8 sums would
+// wait for each other. So few rows of one panel use several sets of sums, one for each of U neighbouring k.
+template <int R, int P,
+          int U = P == 1 ? (R == 1   ? 4
+                            : R <= 3 ? 2
+                                     : 1)
+                         : 1>
+void multiply(const Fp32LinearStep& s) {
+  __m256 sum[U][P][R][2];
 #pragma GCC unroll 16
-  for (int u = 0; u < U; ++u) {
-#pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) sum[u][r][0] = sum[u][r][1] = _mm256_setzero_ps();
-  }
+  for (int i = 0; i < U * P * R * 2; ++i)
+    sum[i / (P * R * 2)][i / (R * 2) % P][i / 2 % R][i % 2] = _mm256_setzero_ps();
+  const float* x = s.rows;
+  const float* w = s.panel;
   int64_t i = 0;
-  for (; i + U <= k; i += U, x += R * U, w += kPanel * U) {
+  for (; i + U <= s.k; i += U, x += R * U, w += kPanel * U) {
 #pragma GCC unroll 16
     for (int u = 0; u < U; ++u) {
-      const __m256 w0 = _mm256_load_ps(w + u * kPanel), w1 = _mm256_load_ps(w + u * kPanel + 8);
 #pragma GCC unroll 16
-      for (int r = 0; r < R; ++r) {
-        const __m256 v = _mm256_broadcast_ss(x + u * R + r);
-        sum[u][r][0] = _mm256_fmadd_ps(v, w0, sum[u][r][0]);
-        sum[u][r][1] = _mm256_fmadd_ps(v, w1, sum[u][r][1]);
+      for (int p = 0; p < P; ++p) {
+        const float* at = w + p * s.panel_stride + u * kPanel;
+        const __m256 w0 = _mm256_load_ps(at), w1 = _mm256_load_ps(at + 8);
+        // One stream alone does not fill the way to memory; several do without help.
+        if (P == 1) _mm_prefetch(reinterpret_cast<const char*>(at) + 1024, _MM_HINT_T0);
+#pragma GCC unroll 16
+        for (int r = 0; r < R; ++r) {
+          const __m256 v = _mm256_broadcast_ss(x + u * R + r);
+          sum[u][p][r][0] = _mm256_fmadd_ps(v, w0, sum[u][p][r][0]);
+          sum[u][p][r][1] = _mm256_fmadd_ps(v, w1, sum[u][p][r][1]);
+        }
       }
     }
   }
-  for (; i < k; ++i, x += R, w += kPanel) {
+  for (; U > 1 && i < s.k; ++i, x += R, w += kPanel) {  // only one panel has several sets of sums
     const __m256 w0 = _mm256_load_ps(w), w1 = _mm256_load_ps(w + 8);
 #pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const __m256 v = _mm256_broadcast_ss(x + r);
-      sum[0][r][0] = _mm256_fmadd_ps(v, w0, sum[0][r][0]);
-      sum[0][r][1] = _mm256_fmadd_ps(v, w1, sum[0][r][1]);
+      sum[0][0][r][0] = _mm256_fmadd_ps(v, w0, sum[0][0][r][0]);
+      sum[0][0][r][1] = _mm256_fmadd_ps(v, w1, sum[0][0][r][1]);
     }
   }
 #pragma GCC unroll 16
-  for (int r = 0; r < R; ++r) {
+  for (int t = 0; t < P * R * 2; ++t) {
+    __m256 total = sum[0][t / (R * 2)][t / 2 % R][t % 2];
 #pragma GCC unroll 16
-    for (int h = 0; h < 2; ++h) {
-#pragma GCC unroll 16
-      for (int u = 1; u < U; ++u) sum[0][r][h] = _mm256_add_ps(sum[0][r][h], sum[u][r][h]);
-      float* at = sums + r * kPanel + h * 8;
-      _mm256_store_ps(at, add ? _mm256_add_ps(_mm256_load_ps(at), sum[0][r][h]) : sum[0][r][h]);
-    }
+    for (int u = 1; u < U; ++u) total = _mm256_add_ps(total, sum[u][t / (R * 2)][t / 2 % R][t % 2]);
+    float* out = s.sums + t * 8;
+    _mm256_store_ps(out, s.add ? _mm256_add_ps(_mm256_load_ps(out), total) : total);
   }
 }
 
@@ -109,12 +115,12 @@ void fp32_pack_rows_avx2(const float* x, int64_t stride, int count, int64_t k, f
   }
 }
 
-void fp32_multiply_avx2(const float* packed, int count, const float* panel, int64_t k, bool add,
-                        float* sums) {
-  using Multiply = void (*)(const float*, const float*, int64_t, bool, float*);
-  static constexpr Multiply kByCount[] = {multiply<1>, multiply<2>, multiply<3>,
-                                          multiply<4>, multiply<5>, multiply<6>};
-  kByCount[count - 1](packed, panel, k, add, sums);
+void fp32_multiply_avx2(const Fp32LinearStep& s) {
+  using Multiply = void (*)(const Fp32LinearStep&);
+  static constexpr Multiply kOnePanel[] = {multiply<1, 1>, multiply<2, 1>, multiply<3, 1>,
+                                           multiply<4, 1>, multiply<5, 1>, multiply<6, 1>};
+  static constexpr Multiply kPanels[] = {multiply<1, 4>, multiply<2, 2>, multiply<3, 2>};
+  (s.panels > 1 ? kPanels : kOnePanel)[s.count - 1](s);
 }
 
 void fp32_finish_16_avx2(const Fp32LinearTile& tile) {

@@ -123,7 +123,8 @@ struct Run {
     scratch.row_mul[r] = kernel.offset - zero_point;
   }
 
-  void compute(int64_t b, int64_t panel) const {
+  // Block b times panels [panel, end).
+  void compute(int64_t b, int64_t panel, int64_t end) const {
     const int64_t first = blocks.begin(b), column = panel * kernel.tile.n;
     Int8LinearBlock block;
     block.rows = scratch.rows + first * quads() * kernel.bytes_per_row_quad;
@@ -137,7 +138,8 @@ struct Run {
     block.column_scale = weights.scale + column;
     block.row = first;
     block.column = column;
-    block.columns = static_cast<int>(std::min<int64_t>(kernel.tile.n, problem.n - column));
+    block.panel_bytes = weights.panel_bytes;
+    block.columns = static_cast<int>(std::min(end * kernel.tile.n, problem.n) - column);
     block.epilogue = &epilogue;
     block.sums = args.sums;
     block.sums_stride = problem.n;
@@ -210,9 +212,13 @@ void int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& p, con
 
   const Tiling tiling(blocks, weights.panel_count, kernel.rows * run.quads() * kernel.bytes_per_row_quad,
                       splitter.threads());
+  const int64_t at_once = int8_panels_at_once(static_cast<int>(run.blocks.begin(1)));
   splitter.run(tiling.tasks(), [&](int64_t task, int) {
-    for (int64_t panel = tiling.first_panel(task); panel < tiling.last_panel(task); ++panel) {
-      for (int64_t b = tiling.first_block(task); b < tiling.last_block(task); ++b) run.compute(b, panel);
+    const int64_t last = tiling.last_panel(task);
+    for (int64_t panel = tiling.first_panel(task); panel < last; panel += at_once) {
+      for (int64_t b = tiling.first_block(task); b < tiling.last_block(task); ++b) {
+        run.compute(b, panel, std::min(last, panel + at_once));
+      }
     }
   });
 

@@ -132,6 +132,20 @@ TEST(Int8Linear, EdgeSizesAreExact) {
   }
 }
 
+TEST(Int8Linear, FewRowsTimesSeveralPanelsAreExact) {
+  Random random(5);
+  for (int bits : {8, 7}) {
+    for (int64_t m : {1, 2, 3}) {
+      for (int64_t n : {48, 49, 64, 65, 96, 97, 127, 128, 129, 300}) {
+        for (int64_t k : {1, 37}) {
+          expect_exact(Operands({m, n, k, bits}, uniform(random, 0, 255), uniform(random, 0, 255),
+                                uniform(random, -64, 64)));
+        }
+      }
+    }
+  }
+}
+
 TEST(Int8Linear, ExtremesNeverSaturate) {
   Random random(2);
   for (int64_t k : {1, 2, 4, 7, 64, 1024, 4100}) {

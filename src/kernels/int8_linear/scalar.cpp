@@ -39,18 +39,22 @@ void int8_pack_rows_scalar(const uint8_t* q, int64_t stride, int count, int64_t 
   }
 }
 
-void int8_compute_scalar(const Int8LinearBlock& b) {
-  for (int r = 0; r < b.count; ++r) {
-    uint32_t raw[kPanel];
-    multiply_row(b, r, raw);
-    for (int c = 0; c < b.columns; ++c) {
-      const uint32_t zero = static_cast<uint32_t>(b.row_mul[r]) * static_cast<uint32_t>(b.column_sum[c]);
-      const auto a = static_cast<int32_t>(raw[c] + static_cast<uint32_t>(b.row_add[r]) + zero);
-      if (b.sums != nullptr) {
-        b.sums[(b.row + r) * b.sums_stride + b.column + c] = a;
-      } else {
-        finish1(static_cast<float>(a) * (b.row_scale[r] * b.column_scale[c]), *b.epilogue, b.row + r,
-                b.column + c);
+void int8_compute_scalar(const Int8LinearBlock& block) {
+  Int8LinearBlock b = block;
+  for (int first = 0; first < block.columns; first += kPanel, b.panel += b.panel_bytes) {
+    for (int r = 0; r < b.count; ++r) {
+      uint32_t raw[kPanel];
+      multiply_row(b, r, raw);
+      for (int i = 0; i < kPanel && first + i < b.columns; ++i) {
+        const int c = first + i;
+        const uint32_t zero = static_cast<uint32_t>(b.row_mul[r]) * static_cast<uint32_t>(b.column_sum[c]);
+        const auto a = static_cast<int32_t>(raw[i] + static_cast<uint32_t>(b.row_add[r]) + zero);
+        if (b.sums != nullptr) {
+          b.sums[(b.row + r) * b.sums_stride + b.column + c] = a;
+        } else {
+          finish1(static_cast<float>(a) * (b.row_scale[r] * b.column_scale[c]), *b.epilogue, b.row + r,
+                  b.column + c);
+        }
       }
     }
   }

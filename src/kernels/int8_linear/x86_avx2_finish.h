@@ -8,6 +8,9 @@
 namespace halftone::kernels {
 namespace {  // NOLINT(google-build-namespaces)
 
+/// The largest tile of any kernel here: 12 rows of 32, or 3 rows of 2 panels of 32, …
+inline constexpr int kInt8MostSums = 12 * 32;
+
 inline void store_sums8(int32_t* out, __m256i a, int count) {
   if (count <= 0) return;
   if (count >= 8) {
@@ -33,6 +36,27 @@ inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width
             _mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_mul_ps(scale, _mm256_loadu_ps(b.column_scale + c)));
         finish8(s, *b.epilogue, b.row + r, b.column + c, b.columns - c);
       }
+    }
+  }
+}
+
+using Multiply = void (*)(const Int8LinearBlock&, int32_t*);
+
+/// All panels of a block: `several` (by rows) where `at_once` of them are left, else `one` (by rows) for
+/// each.
+inline void compute(Int8LinearBlock b, int width, int at_once, const Multiply* several, const Multiply* one) {
+  alignas(64) int32_t tile[kInt8MostSums];
+  while (b.columns > 0) {
+    const bool many = at_once > 1 && b.columns > width * (at_once - 1);
+    const int panels = many ? at_once : 1;
+    (many ? several : one)[b.count - 1](b, tile);
+    for (int p = 0; p < panels; ++p) {
+      finish_tile(b, tile + p * b.count * width, width);
+      b.panel += b.panel_bytes;
+      b.column += width;
+      b.column_sum += width;
+      b.column_scale += width;
+      b.columns -= width;
     }
   }
 }

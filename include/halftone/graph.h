@@ -153,6 +153,7 @@ class Node {
  private:
   friend class Graph;
   Node() = default;
+  void require_values() const;
   void add_uses();
   void drop_uses();
   std::string target_;

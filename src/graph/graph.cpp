@@ -1,8 +1,9 @@
 #include "halftone/graph.h"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "base/errors.h"
 #include "graph/operators.h"
@@ -113,22 +114,31 @@ void Node::add_uses() {
   visit_values(inputs_, [this](Value*& value) { value->users_.push_back(this); });
 }
 
+void Node::require_values() const {
+  visit_values(inputs_, [this](Value*& value) {
+    if (!value) fail(ErrorCode::kInvalidArgument, "{}: an operand is a null value", target_);
+  });
+}
+
 void Node::drop_uses() {
   visit_values(inputs_, [this](Value*& value) {
-    const auto found = std::find(value->users_.begin(), value->users_.end(), this);
-    if (found != value->users_.end()) value->users_.erase(found);
+    // From the back: what was added last is mostly dropped first, and user lists can be long.
+    const auto found = std::find(value->users_.rbegin(), value->users_.rend(), this);
+    if (found != value->users_.rend()) value->users_.erase(std::next(found).base());
   });
 }
 
 void Node::set_input(size_t index, Argument value) {
   drop_uses();
   inputs_.at(index).value = std::move(value);
+  require_values();
   add_uses();
 }
 
 void Node::set_inputs(std::vector<NamedArgument> inputs) {
   drop_uses();
   inputs_ = std::move(inputs);
+  require_values();
   add_uses();
 }
 
@@ -244,8 +254,14 @@ Node* Graph::insert(Node* before, std::string_view target, std::vector<NamedArgu
 
 void Graph::replace_all_uses(Value* old_value, Value* new_value) {
   if (old_value == new_value) return;
-  const std::vector<Node*> users = old_value->users_;
-  for (Node* user : users) user->replace_uses_of(old_value, new_value);
+  // One entry for each use: the first visit of a user replaces all its uses, later ones find none.
+  for (Node* user : std::exchange(old_value->users_, {})) {
+    visit_values(user->inputs_, [&](Value*& value) {
+      if (value != old_value) return;
+      value = new_value;
+      new_value->users_.push_back(user);
+    });
+  }
 }
 
 void Graph::move_before(Node* node, Node* before) {
@@ -282,33 +298,31 @@ size_t Graph::erase_dead_nodes() {
 }
 
 void Graph::sort_topologically() {
-  std::unordered_map<const Node*, size_t> waiting_for;
+  std::unordered_map<const Node*, std::pair<size_t, size_t>>
+      pending;                    // position in the given order, producers not yet placed
+  std::map<size_t, Node*> ready;  // by position, so that the order stays where it is free
   for (const auto& node : nodes_) {
-    size_t count = 0;
-    for (const Value* value : node->input_values()) count += value->producer_ != nullptr;
-    waiting_for[node.get()] = count;
+    size_t producers = 0;
+    for (const Value* value : node->input_values()) producers += value->producer_ != nullptr ? 1 : 0;
+    const size_t position = pending.size();
+    pending[node.get()] = {position, producers};
+    if (producers == 0) ready[position] = node.get();
   }
   NodeList sorted;
-  while (!nodes_.empty()) {
-    const size_t before = sorted.size();
-    for (auto next = nodes_.begin(); next != nodes_.end();) {
-      const auto here = next++;
-      Node* node = here->get();
-      if (waiting_for[node] != 0) continue;
-      sorted.splice(sorted.end(), nodes_, here);
-      for (const Value* output : node->outputs_) {
-        for (const Node* user : output->users_) {
-          if (user != return_node_.get()) --waiting_for[user];
-        }
+  while (!ready.empty()) {
+    Node* node = ready.extract(ready.begin()).mapped();
+    sorted.splice(sorted.end(), nodes_, node->position_);
+    for (const Value* output : node->outputs_) {
+      for (Node* user : output->users_) {
+        if (user == return_node_.get()) continue;
+        auto& [position, producers] = pending.at(user);
+        if (--producers == 0) ready[position] = user;
       }
     }
-    if (sorted.size() == before) {
-      const std::string name = nodes_.front()->target_;
-      nodes_.splice(nodes_.begin(), sorted);
-      fail(ErrorCode::kInvalidArgument, "the graph has a cycle through {}", name);
-    }
   }
-  nodes_ = std::move(sorted);
+  const bool cycle = !nodes_.empty();  // what no order can place
+  nodes_.splice(nodes_.begin(), sorted);
+  if (cycle) fail(ErrorCode::kInvalidArgument, "the graph has a cycle through {}", nodes_.back()->target_);
 }
 
 Value* Graph::try_value(std::string_view name) const {

@@ -45,6 +45,18 @@ TEST(GraphText, PrintsWhatItRead) {
   EXPECT_EQ(lint(*graph), std::vector<std::string>{});
 }
 
+TEST(GraphText, FixedInputsKeepTheirConstants) {
+  const std::string text =
+      "graph(%k: user \"k\" int = 3, %n: user \"n\" none = None, %s: user \"s\" str = \"mean\") {\n  return "
+      "%k\n}\n";
+  const auto graph = parse_graph(text);
+  EXPECT_EQ(graph->inputs()[0].fixed, Argument(3));
+  EXPECT_EQ(graph->inputs()[1].fixed, Argument());
+  EXPECT_EQ(print_graph(*graph), text);
+  EXPECT_EQ(print_graph(*graph->clone()), text);
+  EXPECT_THROW(parse_graph("graph(%a: user int, %b: user int = %a) { return }"), Error);
+}
+
 TEST(GraphText, SubgraphsNest) {
   const std::string text = R"(graph(%p: user "p" bool[], %x: user "x" f32[2]) {
   %y: f32[2] = builtin::cond(%p, graph(%a: user "a" f32[2]) {

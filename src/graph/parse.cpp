@@ -109,6 +109,17 @@ class GraphParser {
     if (scanner_.peek() == '"') target = scanner_.take_string();
     parse_type(spec);
     graph.add_input(std::move(spec), *kind, std::move(target));
+    if (scanner_.accept('=')) graph.set_input_fixed(graph.inputs().size() - 1, parse_fixed(graph));
+  }
+
+  /// The constant that a call must give for an input.
+  Argument parse_fixed(const Graph& graph) {
+    const size_t start = scanner_.position();
+    Argument constant = parse_argument(graph);
+    if (constant.value() || constant.list() || constant.get_if<std::shared_ptr<Graph>>()) {
+      scanner_.fail_at(start, "an input can be fixed only to a scalar constant");
+    }
+    return constant;
   }
 
   void parse_type(OutputSpec& spec) {

@@ -44,6 +44,10 @@ class GraphPrinter {
     append_quoted(out_, input.target);
     out_ += ' ';
     append_type(out_, *input.value);
+    if (input.fixed) {
+      out_ += " = ";
+      print_argument(*input.fixed, 0);
+    }
   }
 
   void print_output(const GraphOutput& output, const Argument& value, int depth) {

@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
         Readable{B " <= L['pair'][0].size()[1]", 1}, Readable{"L['d']['k k'].size()[0] != 5", 0},
         Readable{"2 < " A " <= 4", 1}, Readable{"2 < " A " < 4", 0}, Readable{"not " A " == 4", 0},
         Readable{A " == 3 or " B " == 12 and " A " == 4", 1}, Readable{A "**2 - 1", 15},
-        Readable{"-" A "**2", -16}, Readable{"2**-1 if " A " == 3 else 9", 9}, Readable{"-7 // 2", -4},
+        Readable{"-" A "**2", -16}, Readable{"1 if " A " == 3 else 9", 9}, Readable{"-7 // 2", -4},
         Readable{"-7 % 3", 2}, Readable{"1 - 2 - 3", -4}, Readable{"True", 1}, Readable{"(((" A ")))", 4}));
 
 class GuardUnreadable : public testing::TestWithParam<std::string> {};

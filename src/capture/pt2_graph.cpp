@@ -30,6 +30,10 @@ Source innermost_module(std::string_view stack) {
   if (first_comma == std::string_view::npos || last_comma == first_comma) return {};
   std::string_view path = stack.substr(first_comma + 1, last_comma - first_comma - 1);
   if (path.starts_with("_empty_nn_module_stack")) return {};
+  // Subgraphs of strict exports know the model under another name.
+  constexpr std::string_view kRoot = "_export_root";
+  if (path == kRoot) return {};
+  if (path.starts_with(kRoot) && path[kRoot.size()] == '.') path.remove_prefix(kRoot.size() + 1);
   // The second call of one module is "layer@1"; the layer is the same.
   if (const size_t at = path.rfind('@'); at != std::string_view::npos) path = path.substr(0, at);
   return {std::string(path), std::string(stack.substr(last_comma + 1))};

@@ -1,5 +1,7 @@
 #include "graph/operands.h"
 
+#include <ATen/ScalarOps.h>
+
 #include "base/errors.h"
 
 namespace halftone {
@@ -44,8 +46,15 @@ c10::IValue constant_to_ivalue(const Argument& constant, const c10::TypePtr& typ
       if (value.isDouble())
         fail(ErrorCode::kInvalidArgument, "{} where an integer is needed", value.toDouble());
       return value;
-    case c10::TypeKind::TensorType:
-      fail(ErrorCode::kInvalidArgument, "a constant {} where a tensor is needed", value.tagKind());
+    case c10::TypeKind::TensorType: {
+      // Exports keep `x * 2` as mul.Tensor(x, 2). Marked as a number, it does not raise x's dtype, as in
+      // Python.
+      if (!value.isScalar())
+        fail(ErrorCode::kInvalidArgument, "a constant {} where a tensor is needed", value.tagKind());
+      at::Tensor number = c10::scalar_to_tensor(value.toScalar());
+      number.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return number;
+    }
     default:
       return value;
   }

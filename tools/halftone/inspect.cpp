@@ -21,8 +21,9 @@ namespace halftone::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Show what is in a model: inputs with their dynamic dimensions, outputs, layers with operators,\n"
-    "shapes and parameters, totals, and what could be quantized.";
+    "Show what is in a model, layer by layer\n\n"
+    "Inputs with their dynamic dimensions, outputs, layers with operators, shapes and parameters,\n"
+    "totals, and what could be quantized.";
 constexpr const char* kExamples = R"(Examples:
   halftone inspect model.pt2
   halftone inspect model.pt2 --time --threads 1

@@ -7,7 +7,9 @@
 
 #include <CLI/CLI.hpp>
 #include <exception>
+#include <memory>
 #include <new>
+#include <sstream>
 #include <string>
 
 #include "command_line.h"
@@ -28,6 +30,18 @@ constexpr const char* kExamples = R"(Examples:
 
 Exit codes: 0 done, 1 the job failed, 2 wrong command line.
 Results go to stdout, messages to stderr.)";
+
+/// Lists subcommands with the first line of their description only: the summary.
+class SummaryFormatter : public CLI::Formatter {
+ public:
+  std::string make_subcommand(const CLI::App* command) const override {
+    const std::string& description = command->get_description();
+    std::ostringstream line;
+    CLI::detail::format_help(line, command->get_name(), description.substr(0, description.find('\n')),
+                             column_width_);
+    return line.str();
+  }
+};
 
 /// One paragraph: torch's messages come with blank lines and trailing spaces.
 std::string one_paragraph(const std::string& text) {
@@ -68,16 +82,20 @@ int run_job(const CommandLine& line) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App app(kDescription, "halftone");
-  app.get_formatter()->column_width(28);
+  auto formatter = std::make_shared<SummaryFormatter>();
+  formatter->column_width(28);
+  app.formatter(formatter);
   app.set_version_flag("--version", fmt::format("halftone {} (torch {})", version(), torch_version()),
                        "Print the versions of Halftone and torch");
-  app.require_subcommand(1);
+  app.require_subcommand(
+      0, 1);  // none is refused below, after unknown names, which the user should hear of first
   app.footer(kExamples);
   CommandLine line;
   add_inspect(app, line);
   add_run(app, line);
   try {
     app.parse(argc, argv);
+    if (!line.job) throw CLI::RequiredError("A command (inspect or run)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

@@ -29,7 +29,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kDescription =
-    "Run a model on its sample inputs, or on tensors from files.\n\n"
+    "Run a model on its sample inputs, or on tensors from files\n\n"
     "Inputs go by the model's own input names (see: halftone inspect). Several --inputs are calls in\n"
     "this order to one session: what the model keeps, such as a key-value cache, carries over.\n"
     "With --outputs, each call's results are written as output_0, output_1, … in flattened order;\n"
@@ -146,8 +146,7 @@ void run(const RunOptions& options, const CommonOptions& common, Console& consol
 
 void add_run(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", "Run a model; write, summarize or time its results");
-  command->description(kDescription);
+  CLI::App* command = app.add_subcommand("run", kDescription);
   command->footer(kExamples);
   add_model_options(*command, options->model);
   command

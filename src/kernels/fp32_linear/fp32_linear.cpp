@@ -67,23 +67,36 @@ struct Run {
           // Several panels at once only where one block reads them all; whole groups only.
           const int wanted = fp32_panels_at_once(count(first_block));
           const int panels = last_block - first_block == 1 && panel + wanted <= end ? wanted : 1;
-          for (int64_t b = first_block; b < last_block; ++b, at += tile * panels)
-            step(b, panel, panels, k, std::min(depth, problem.k - k), at);
+          for (int64_t b = first_block; b < last_block; ++b, at += tile * panels) {
+            step(
+                b,
+                {panel, panels, k, std::min(depth, problem.k - k), b - first_block, last_block - first_block},
+                at);
+          }
           panel += panels;
         }
       }
     }
   }
 
-  // One block, one or more panels, `steps` of k; the last of them finishes the tiles.
-  void step(int64_t b, int64_t panel, int panels, int64_t k, int64_t steps, float* sums) const {
+  // What a block of rows meets: panels, steps of k, and which of how many blocks it is.
+  struct Slab {
+    int64_t panel;
+    int panels;
+    int64_t k, steps;
+    int64_t turn, turns;
+  };
+
+  // The last slab of k finishes the tiles. Each block fetches its share of the next panel's slab.
+  void step(int64_t b, const Slab& s, float* sums) const {
     const int64_t panel_stride = problem.k * kernel.tile_n;
-    kernel.multiply({rows + blocks.begin(b) * problem.k + k * count(b), count(b),
-                     weights.panels + panel * panel_stride + k * kernel.tile_n, panel_stride, panels, steps,
-                     k > 0, sums});
-    if (k + steps < problem.k) return;
-    for (int p = 0; p < panels; ++p) {
-      const int64_t column = (panel + p) * kernel.tile_n;
+    const float* w = weights.panels + s.panel * panel_stride + s.k * kernel.tile_n;
+    const float* next = w + panel_stride + s.steps * kernel.tile_n * s.turn / s.turns;
+    kernel.multiply({rows + blocks.begin(b) * problem.k + s.k * count(b), count(b), w, panel_stride, s.panels,
+                     s.steps, s.k > 0, sums, next, kernel.tile_n * int64_t{sizeof(float)} / s.turns});
+    if (s.k + s.steps < problem.k) return;
+    for (int p = 0; p < s.panels; ++p) {
+      const int64_t column = (s.panel + p) * kernel.tile_n;
       kernel.finish({sums + int64_t{p} * count(b) * kernel.tile_n, blocks.begin(b), column, count(b),
                      static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
     }

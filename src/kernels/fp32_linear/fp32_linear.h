@@ -45,6 +45,8 @@ struct Fp32LinearStep {
   int64_t k;             ///< steps
   bool add;              ///< to what is in sums
   float* sums;           ///< [panels][count][tile_n], aligned to 64
+  const float* next;     ///< only a hint: what to fetch meanwhile,
+  int64_t next_step;     ///< so many bytes for each step of k
 };
 
 /// How many panels a kernel gets at once for a block of so many rows: few rows leave registers free, and

@@ -31,7 +31,10 @@ void multiply(const Fp32LinearStep& s) {
         const float* at = w + p * s.panel_stride + u * kPanel;
         const __m256 w0 = _mm256_load_ps(at), w1 = _mm256_load_ps(at + 8);
         // One stream alone does not fill the way to memory; several do without help.
-        if (P == 1) _mm_prefetch(reinterpret_cast<const char*>(at) + 1024, _MM_HINT_T0);
+        if (P == 1) {
+          _mm_prefetch(reinterpret_cast<const char*>(at) + 1024, _MM_HINT_T0);
+          _mm_prefetch(reinterpret_cast<const char*>(s.next) + (i + u) * s.next_step, _MM_HINT_T1);
+        }
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
           const __m256 v = _mm256_broadcast_ss(x + u * R + r);

@@ -123,8 +123,8 @@ struct Run {
     scratch.row_mul[r] = kernel.offset - zero_point;
   }
 
-  // Block b times panels [panel, end).
-  void compute(int64_t b, int64_t panel, int64_t end) const {
+  // Block b, the `turn`-th of `turns` that meet this panel, times panels [panel, end).
+  void compute(int64_t b, int64_t turn, int64_t turns, int64_t panel, int64_t end) const {
     const int64_t first = blocks.begin(b), column = panel * kernel.tile.n;
     Int8LinearBlock block;
     block.rows = scratch.rows + first * quads() * kernel.bytes_per_row_quad;
@@ -139,6 +139,9 @@ struct Run {
     block.row = first;
     block.column = column;
     block.panel_bytes = weights.panel_bytes;
+    block.next_quarter = weights.panel_bytes / 4;
+    block.next = block.panel + weights.panel_bytes + block.next_quarter * turn / turns;
+    block.next_step = kernel.tile.n * kernel.tile.k / turns;
     block.columns = static_cast<int>(std::min(end * kernel.tile.n, problem.n) - column);
     block.epilogue = &epilogue;
     block.sums = args.sums;
@@ -216,8 +219,9 @@ void int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& p, con
   splitter.run(tiling.tasks(), [&](int64_t task, int) {
     const int64_t last = tiling.last_panel(task);
     for (int64_t panel = tiling.first_panel(task); panel < last; panel += at_once) {
-      for (int64_t b = tiling.first_block(task); b < tiling.last_block(task); ++b) {
-        run.compute(b, panel, std::min(last, panel + at_once));
+      const int64_t first_block = tiling.first_block(task), turns = tiling.last_block(task) - first_block;
+      for (int64_t turn = 0; turn < turns; ++turn) {
+        run.compute(first_block + turn, turn, turns, panel, std::min(last, panel + at_once));
       }
     }
   });

@@ -20,6 +20,11 @@ struct Int8LinearBlock {
   int64_t quads = 0;              ///< ceil(k / 4)
   const int8_t* panel = nullptr;  ///< the first; quads * tile.n * 4 bytes, aligned to 64
   int64_t panel_bytes = 0;        ///< from one panel to the next
+  // What to fetch meanwhile: this block's share of the panel after this one, a quarter of it in each of four
+  // streams. Only a hint; it may point past the weights.
+  const int8_t* next = nullptr;
+  int64_t next_quarter = 0;  ///< bytes from one stream to the next
+  int64_t next_step = 0;     ///< bytes for each four quads
 
   // For the block's first row and on: a = raw + row_add + row_mul * column_sum, s = float(a) * (row_scale *
   // column_scale).

@@ -20,8 +20,33 @@ inline void store_sums8(int32_t* out, __m256i a, int count) {
   }
 }
 
+/// The commonest case: whole vectors to float, nothing after the bias. The same operations as below, without
+/// their questions.
+inline void finish_plain(const Int8LinearBlock& b, const int32_t* tile, int width) {
+  const Epilogue& e = *b.epilogue;
+  for (int c = 0; c < width; c += 8) {
+    const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.column_sum + c));
+    const __m256 column_scale = _mm256_loadu_ps(b.column_scale + c);
+    const __m256 bias =
+        e.bias != nullptr ? _mm256_loadu_ps(e.bias + b.column + c) : _mm256_set1_ps(-0.0f);  // x + -0 is x
+    float* out = static_cast<float*>(e.out) + b.row * e.out_stride + b.column + c;
+    for (int r = 0; r < b.count; ++r, out += e.out_stride) {
+      const __m256i raw = _mm256_load_si256(reinterpret_cast<const __m256i*>(tile + r * width + c));
+      const __m256i zero = _mm256_mullo_epi32(_mm256_set1_epi32(b.row_mul[r]), sum);
+      const __m256i a = _mm256_add_epi32(_mm256_add_epi32(raw, _mm256_set1_epi32(b.row_add[r])), zero);
+      const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(b.row_scale[r]), column_scale);
+      _mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(a), scale), bias));
+    }
+  }
+}
+
 /// `tile` holds b.count rows of `width` raw sums (width a multiple of 8), aligned to 32.
 inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width) {
+  const Epilogue& e = *b.epilogue;
+  if (b.columns >= width && b.sums == nullptr && e.type == OutputType::kFloat32 && e.residual == nullptr &&
+      e.activation == Activation::kNone) {
+    return finish_plain(b, tile, width);
+  }
   for (int r = 0; r < b.count; ++r) {
     const __m256i add = _mm256_set1_epi32(b.row_add[r]), mul = _mm256_set1_epi32(b.row_mul[r]);
     const __m256 scale = _mm256_set1_ps(b.row_scale[r]);
@@ -34,7 +59,7 @@ inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width
       } else {
         const __m256 s =
             _mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_mul_ps(scale, _mm256_loadu_ps(b.column_scale + c)));
-        finish8(s, *b.epilogue, b.row + r, b.column + c, b.columns - c);
+        finish8(s, e, b.row + r, b.column + c, b.columns - c);
       }
     }
   }

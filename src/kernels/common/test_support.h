@@ -88,9 +88,9 @@ void expect_well_formed(std::span<const Kernel> table, const char* operation) {
   ASSERT_FALSE(table.empty());
   EXPECT_EQ(table.back().isa, Isa::kScalar);
   for (size_t i = 0; i < table.size(); ++i) {
-    const std::string name = table[i].name, level = std::string("_") + std::string(to_string(table[i].isa));
+    const std::string name = table[i].name, level(to_string(table[i].isa));
     EXPECT_EQ(name.rfind(operation, 0), 0u) << name;
-    EXPECT_EQ(name.substr(name.size() - level.size()), level) << name;
+    EXPECT_TRUE(name.ends_with(level)) << name;
     if (i > 0) {
       EXPECT_GE(table[i - 1].isa, table[i].isa) << name;
       EXPECT_STRNE(table[i - 1].name, table[i].name);

@@ -12,14 +12,19 @@ namespace halftone {
 /// The shape of a nested value. Tensors, numbers, strings and None are leaves.
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
+  /// How Python reaches a child by its key: ['a'], [3] or .a (named tuples and dataclasses).
+  enum class KeyStyle { kString, kInteger, kAttribute };
   Kind kind = Kind::kLeaf;
   std::string type_name;  ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
   std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
   std::vector<TreeSpec> children;
+  KeyStyle key_style = KeyStyle::kString;
 
   static TreeSpec leaf() { return {}; }
   size_t leaf_count() const;
-  /// Each leaf's place as Python would subscript it: "[0]['logits']"; "" where the root is a leaf.
+  /// The step from here to child `index`, as Python would write it.
+  std::string step(size_t index) const;
+  /// Each leaf's place as Python would write it: "[0]['logits']"; "" where the root is a leaf.
   std::vector<std::string> leaf_paths() const;
   bool operator==(const TreeSpec&) const = default;
 };

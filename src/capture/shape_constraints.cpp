@@ -116,9 +116,6 @@ SymbolRange read_range(const JsonCursor& cursor) {
   if (!cursor.at("min_val").is_null()) range.min = cursor.at("min_val").get_int();
   if (!cursor.at("max_val").is_null()) range.max = cursor.at("max_val").get_int();
   if (range.min > range.max) cursor.fail_here(fmt::format("empty range {} to {}", range.min, range.max));
-  // The exporter writes 2 for every dynamic size, because it looks at 0 and 1 apart; torch itself does not
-  // check it.
-  if (range.min == 2) range.min = 0;
   return range;
 }
 

@@ -1,5 +1,6 @@
 #include "capture/treespec.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -71,6 +72,9 @@ class SpecReader {
       auto names = try_keys(keys);
       if (!names) cursor.fail_here("the keys are not distinct strings or integers");
       spec.keys = std::move(*names);
+      const bool integers =
+          std::all_of(keys.begin(), keys.end(), [](const json& key) { return key.is_number(); });
+      if (integers && !keys.empty()) spec.key_style = TreeSpec::KeyStyle::kInteger;
     } else {
       set_registered(spec, cursor);
     }
@@ -87,6 +91,7 @@ class SpecReader {
     }
     spec.kind = TreeSpec::Kind::kTuple;
     spec.keys = found->second;
+    spec.key_style = TreeSpec::KeyStyle::kAttribute;
     spec.type_name = name + " (named tuple)";
   }
 
@@ -108,6 +113,7 @@ class SpecReader {
     }
     spec.kind = TreeSpec::Kind::kDict;
     spec.keys = std::move(*keys);
+    spec.key_style = TreeSpec::KeyStyle::kAttribute;
   }
 
   const std::string& place_;

@@ -93,11 +93,14 @@ void InputCheck::check_one(const Expected& expected, const c10::IValue& input, S
 void InputCheck::bind(const std::string& symbol, int64_t value, const Pending& where,
                       SymbolBindings& bindings) const {
   if (const auto range = ranges_.find(symbol); range != ranges_.end()) {
-    if (value < range->second.min || value > range->second.max) {
+    // The exporter writes a minimum of 2 for every dynamic size, because it looks at 0 and 1 apart; torch
+    // itself does not refuse those when the program runs, and a batch of 1 is what most callers have.
+    const int64_t min = range->second.min == 2 ? 0 : range->second.min;
+    if (value < min || value > range->second.max) {
       const std::string upper =
           range->second.max == SymbolRange{}.max ? "…" : std::to_string(range->second.max);
       fail(ErrorCode::kGuard, "{}: {} is outside the exported range {} to {} of {}", where.place(),
-           where.found, range->second.min, upper, symbol);
+           where.found, min, upper, symbol);
     }
   }
   bindings[symbol] = value;

@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 std::shared_ptr<GraphModule> two_inputs() {
   const auto module =
       module_from_text("graph(%x: user \"x\" f32[s0, 3], %y: user \"y\" i64[2*s0]) { return %x, %y }");
-  module->ranges["s0"] = {2, 8};
+  module->ranges["s0"] = {3, 8};
   module->guards.push_back({SymExpr::parse("s0 % 2 == 0"), "s0 % 2 == 0"});
   return module;
 }
@@ -44,10 +44,16 @@ TEST(InputCheck, NamesInputAndDimension) {
 }
 
 TEST(InputCheck, ChecksRangesAtBothEndsAndGuards) {
-  EXPECT_THAT(refusal(at::zeros({1, 3}), ints(2)), HasSubstr("1 is outside the exported range 2 to 8 of s0"));
+  EXPECT_THAT(refusal(at::zeros({1, 3}), ints(2)), HasSubstr("1 is outside the exported range 3 to 8 of s0"));
   EXPECT_THAT(refusal(at::zeros({9, 3}), ints(18)), HasSubstr("9 is outside"));
-  EXPECT_THAT(refusal(at::zeros({3, 3}), ints(6)), HasSubstr("s0 % 2 == 0"));
+  EXPECT_THAT(refusal(at::zeros({5, 3}), ints(10)), HasSubstr("s0 % 2 == 0"));
   EXPECT_NO_THROW(InputCheck(*two_inputs()).check({at::zeros({8, 3}), ints(16)}));
+}
+
+TEST(InputCheck, AMinimumOfTwoIsTheExportersOwnAndNotChecked) {
+  const auto module = module_from_text("graph(%x: user \"x\" f32[s0]) { return %x }");
+  module->ranges["s0"] = {2, 8};
+  EXPECT_EQ(InputCheck(*module).check({at::zeros({1})}).at("s0"), 1);
 }
 
 TEST(InputCheck, SolvesForASymbolThatStandsOnlyInAnExpression) {

@@ -17,6 +17,7 @@ struct Interpreter::Operand {
   enum class Kind { kConstant, kRegister, kLastUse, kList };
   Kind kind = Kind::kConstant;
   size_t slot = 0;             // of kRegister and kLastUse
+  bool as_tensor = false;      // of kRegister and kLastUse: a number that the operator wants as a tensor
   c10::IValue constant;        // of kConstant
   c10::TypePtr type;           // of kList: the schema's list type, nullptr for built-ins
   std::vector<Operand> items;  // of kList
@@ -104,7 +105,8 @@ class Interpreter::Builder {
       const auto found = registers_.find(value);
       if (found == registers_.end())
         fail(ErrorCode::kInvalidArgument, "%{} is used before it is defined", value->name());
-      return {.kind = Operand::Kind::kRegister, .slot = found->second};
+      const bool as_tensor = type && type->kind() == c10::TypeKind::TensorType && is_number(value->type());
+      return {.kind = Operand::Kind::kRegister, .slot = found->second, .as_tensor = as_tensor};
     }
     const Argument::List* list = argument.list();
     if (!list) return {.constant = constant_to_ivalue(argument, type)};
@@ -115,6 +117,10 @@ class Interpreter::Builder {
       constant = constant && operand.items.back().kind == Operand::Kind::kConstant;
     }
     return constant ? fold(operand) : operand;
+  }
+
+  static bool is_number(ValueType type) {
+    return type == ValueType::kInt || type == ValueType::kFloat || type == ValueType::kBool;
   }
 
   static Operand fold(const Operand& list) {
@@ -166,6 +172,7 @@ class Interpreter::Frame {
   }
 
   c10::IValue take(const Operand& operand) {
+    if (operand.as_tensor) return number_to_tensor(registers_[operand.slot]);
     switch (operand.kind) {
       case Operand::Kind::kConstant:
         return operand.constant;

@@ -49,6 +49,19 @@ graph(%x: user "x" f32[3, 4], %i: user "i" i64[2]) {
   EXPECT_TRUE(outputs[0].toTensor().equal(x.index_select(1, i).reshape({6})));
 }
 
+TEST(Interpreter, NumbersStandForTensorsWithoutRaisingTheDtype) {
+  const at::Tensor x = at::ones({3}, at::kBFloat16);
+  const auto outputs = run_text(R"(
+graph(%x: user "x" bf16[3]) {
+  %n: int = aten::sym_size.int(%x, 0)
+  %a: bf16[3] = aten::mul.Tensor(%x, 2.5)
+  %b: bf16[3] = aten::add.Tensor(%a, %n)
+  return %b
+})",
+                                {x});
+  EXPECT_TRUE(outputs[0].toTensor().equal(x * 2.5 + 3));
+}
+
 TEST(Interpreter, FreesEachValueAfterItsLastUse) {
   const auto graph = std::shared_ptr<const Graph>(parse_graph(R"(
 graph(%x: user "x" f32[4]) {

@@ -46,18 +46,20 @@ c10::IValue constant_to_ivalue(const Argument& constant, const c10::TypePtr& typ
       if (value.isDouble())
         fail(ErrorCode::kInvalidArgument, "{} where an integer is needed", value.toDouble());
       return value;
-    case c10::TypeKind::TensorType: {
-      // Exports keep `x * 2` as mul.Tensor(x, 2). Marked as a number, it does not raise x's dtype, as in
-      // Python.
+    case c10::TypeKind::TensorType:
+      // Exports keep `x * 2` as mul.Tensor(x, 2).
       if (!value.isScalar())
         fail(ErrorCode::kInvalidArgument, "a constant {} where a tensor is needed", value.tagKind());
-      at::Tensor number = c10::scalar_to_tensor(value.toScalar());
-      number.unsafeGetTensorImpl()->set_wrapped_number(true);
-      return number;
-    }
+      return number_to_tensor(value);
     default:
       return value;
   }
+}
+
+c10::IValue number_to_tensor(const c10::IValue& number) {
+  at::Tensor tensor = c10::scalar_to_tensor(number.toScalar());
+  tensor.unsafeGetTensorImpl()->set_wrapped_number(true);
+  return tensor;
 }
 
 c10::TypePtr element_type(const c10::TypePtr& type) {

@@ -14,6 +14,10 @@ namespace halftone {
 /// says float. Throws kInvalidArgument where the type cannot hold it. Not for values, lists and subgraphs.
 c10::IValue constant_to_ivalue(const Argument& constant, const c10::TypePtr& type);
 
+/// A number as the 0-dimensional tensor that eager makes of it where an operator wants a tensor: it does not
+/// raise the other operand's dtype.
+c10::IValue number_to_tensor(const c10::IValue& number);
+
 /// The elements as the list that `type` says (int[], Tensor[], Tensor?[], float[], …); a tuple where `type`
 /// is nullptr.
 c10::IValue list_to_ivalue(std::vector<c10::IValue> items, const c10::TypePtr& type);

@@ -14,11 +14,19 @@ void collect_paths(const TreeSpec& spec, const std::string& prefix, std::vector<
     paths.push_back(prefix);
     return;
   }
-  for (size_t i = 0; i < spec.children.size(); ++i) {
-    const std::string step =
-        spec.kind == TreeSpec::Kind::kDict ? fmt::format("['{}']", spec.keys.at(i)) : fmt::format("[{}]", i);
-    collect_paths(spec.children[i], prefix + step, paths);
+  for (size_t i = 0; i < spec.children.size(); ++i)
+    collect_paths(spec.children[i], prefix + spec.step(i), paths);
+}
+
+/// As Python's repr writes a string of printable characters.
+std::string python_quoted(const std::string& text) {
+  const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
+  std::string quoted(1, quote);
+  for (const char letter : text) {
+    if (letter == quote || letter == '\\') quoted += '\\';
+    quoted += letter;
   }
+  return quoted + quote;
 }
 
 std::vector<c10::IValue> elements_of(const TreeSpec& spec, const c10::IValue& value,
@@ -72,8 +80,7 @@ void flatten_into(const TreeSpec& spec, const c10::IValue& value, const std::str
          items.size());
   }
   for (size_t i = 0; i < items.size(); ++i) {
-    const std::string step = is_dict ? fmt::format("['{}']", spec.keys[i]) : fmt::format("[{}]", i);
-    flatten_into(spec.children[i], items[i], where + step, leaves);
+    flatten_into(spec.children[i], items[i], where + spec.step(i), leaves);
   }
 }
 
@@ -97,6 +104,13 @@ size_t TreeSpec::leaf_count() const {
   size_t count = 0;
   for (const TreeSpec& child : children) count += child.leaf_count();
   return count;
+}
+
+std::string TreeSpec::step(size_t index) const {
+  if (key_style == KeyStyle::kAttribute) return "." + keys.at(index);
+  if (kind != Kind::kDict) return fmt::format("[{}]", index);
+  return key_style == KeyStyle::kInteger ? fmt::format("[{}]", keys.at(index))
+                                         : fmt::format("[{}]", python_quoted(keys.at(index)));
 }
 
 std::vector<std::string> TreeSpec::leaf_paths() const {

@@ -26,6 +26,15 @@ TEST(TreeSpec, NamesEachLeafAsPythonWould) {
   EXPECT_EQ(kNested.leaf_count(), 4u);
 }
 
+TEST(TreeSpec, KeysAreWrittenAsPythonWritesThem) {
+  TreeSpec dict = {Kind::kDict, "", {"it's", "b"}, {kLeaf, kLeaf}};
+  EXPECT_THAT(dict.leaf_paths(), ElementsAre("[\"it's\"]", "['b']"));
+  dict = {Kind::kDict, "", {"3"}, {kLeaf}, TreeSpec::KeyStyle::kInteger};
+  EXPECT_THAT(dict.leaf_paths(), ElementsAre("[3]"));
+  const TreeSpec named = {Kind::kTuple, "", {"left"}, {kLeaf}, TreeSpec::KeyStyle::kAttribute};
+  EXPECT_THAT(named.leaf_paths(), ElementsAre(".left"));
+}
+
 TEST(TreeSpec, FlattensWhatItUnflattens) {
   const std::vector<c10::IValue> leaves = {1, 2.5, true, c10::IValue()};
   const auto back = flatten(kNested, unflatten(kNested, leaves), "result");

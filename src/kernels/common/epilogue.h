@@ -51,8 +51,8 @@ float from_bfloat16(uint16_t bits);
 
 /// The bound that every vectorised activation keeps against the double-precision definition, for finite x:
 ///   |y - exact| <= kActivationRelative * |exact| + kActivationAbsolute.
-/// Relative, also in the negative tails, where a sum 1 + erf(x) would have lost all digits. The largest errors stand there, where the
-/// exponent of exp is near -87 and its own rounding is 2^-18.
+/// Relative, also in the negative tails, where a sum 1 + erf(x) would have lost all digits. The largest
+/// errors stand there, where the exponent of exp is near -87 and its own rounding is 2^-18.
 inline constexpr double kActivationRelative = 1.6e-5;
 inline constexpr double kActivationAbsolute = 1e-37;
 

@@ -1,0 +1,162 @@
+#include "kernels/fp32_linear/panels.h"
+
+#include <algorithm>
+
+#include "kernels/common/kernel_table.h"
+#include "kernels/common/row_blocks.h"
+#include "kernels/common/tiling.h"
+#include "kernels/common/workspace.h"
+#include "kernels/quantize_rows/quantize_rows.h"
+
+namespace halftone::kernels {
+namespace {
+
+// k steps whose weights (16 KB of a panel of 16) stay in the first-level cache while a task's row blocks
+// pass, and whose rows (96 KB of 16 blocks) stay in the second-level cache while its panels pass.
+constexpr int64_t kDepth = 256;
+constexpr int64_t kMostBlocks = 16;
+// Sums that a thread keeps between two depths, in the second-level cache too.
+constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
+constexpr int64_t kSlab = kDepth * 32;  // expanded weights of one panel and one depth
+
+struct Run {
+  const Fp32LinearKernel& kernel;
+  const Fp32LinearProblem& problem;
+  const float* x;
+  int64_t x_stride;
+  const Fp32Panels& source;
+  float* rows;  // packed activations
+  RowBlocks blocks;
+  Epilogue epilogue;  // with kQuantizedRows replaced by floats in scratch
+
+  int count(int64_t b) const { return static_cast<int>(blocks.begin(b + 1) - blocks.begin(b)); }
+
+  void prepare(int64_t b) const {
+    const int64_t first = blocks.begin(b);
+    kernel.pack_rows(x + first * x_stride, x_stride, count(b), problem.k, rows + first * problem.k);
+  }
+
+  // A range of row blocks times a range of panels.
+  void compute(int64_t first_block, int64_t last_block, int64_t first_panel, int64_t last_panel, float* sums,
+               float* slab) const {
+    const int64_t turns = last_block - first_block;
+    const int64_t tile = int64_t{kernel.rows} * kernel.tile_n;
+    const int64_t chunk = kSumsPerThread / (tile * turns);
+    // One block of rows reads each weight once: cutting its k would only cost.
+    const int64_t depth = turns == 1 && source.expand == nullptr ? std::max<int64_t>(problem.k, 1) : kDepth;
+    for (; first_panel < last_panel; first_panel += chunk) {
+      const int64_t end = std::min(last_panel, first_panel + chunk);
+      for (int64_t k = 0; k == 0 || k < problem.k; k += depth) {
+        float* at = sums;
+        for (int64_t panel = first_panel; panel < end;) {
+          const Slab s = open(panel, turns == 1 ? end - panel : 1, k, std::min(depth, problem.k - k), slab);
+          for (int64_t b = first_block; b < last_block; ++b, at += tile * s.panels)
+            step(b, s, b - first_block, turns, at);
+          panel += s.panels;
+        }
+      }
+    }
+  }
+
+  // Panels and steps of k, as floats.
+  struct Slab {
+    const float* w;
+    const float* next;  // the same steps of the next panel; only a hint
+    int64_t panel;
+    int panels;
+    int64_t k, steps;
+  };
+
+  // Ready panels are taken where they are, several at once if one block reads them all (whole groups only);
+  // others are expanded.
+  Slab open(int64_t panel, int64_t panels_left, int64_t k, int64_t steps, float* slab) const {
+    if (source.expand != nullptr) {
+      source.expand(source.packed, panel, k, steps, slab);
+      return {slab, slab, panel, 1, k, steps};
+    }
+    const int wanted = fp32_panels_at_once(count(0));
+    const float* w = source.floats + (panel * problem.k + k) * kernel.tile_n;
+    return {w, w + problem.k * kernel.tile_n, panel, panels_left >= wanted ? wanted : 1, k, steps};
+  }
+
+  // One block of rows, the `turn`-th of `turns` that meet this slab. The last slab of k finishes the tiles.
+  void step(int64_t b, const Slab& s, int64_t turn, int64_t turns, float* sums) const {
+    const float* next = s.next + s.steps * kernel.tile_n * turn / turns;
+    kernel.multiply({rows + blocks.begin(b) * problem.k + s.k * count(b), count(b), s.w,
+                     problem.k * kernel.tile_n, s.panels, s.steps, s.k > 0, sums, next,
+                     kernel.tile_n * int64_t{sizeof(float)} / turns});
+    if (s.k + s.steps >= problem.k) finish(b, s.panel, s.panels, sums);
+  }
+
+  void finish(int64_t b, int64_t panel, int panels, const float* sums) const {
+    for (int p = 0; p < panels; ++p) {
+      const int64_t column = (panel + p) * kernel.tile_n;
+      kernel.finish({sums + int64_t{p} * count(b) * kernel.tile_n, blocks.begin(b), column, count(b),
+                     static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
+    }
+  }
+
+  // One row without expanding anything, four panels at once.
+  void compute_row(int64_t first_panel, int64_t last_panel, float* sums) const {
+    while (first_panel < last_panel) {
+      const int panels = last_panel - first_panel >= 4 ? 4 : 1;
+      source.multiply_row(source.packed, x, first_panel, panels, sums);
+      finish(0, first_panel, panels, sums);
+      first_panel += panels;
+    }
+  }
+};
+
+}  // namespace
+
+size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& p, int threads, OutputType type) {
+  Workspace count;
+  count.take<float>(p.m * p.k);
+  count.take<float>(threads * (kSumsPerThread + kSlab));
+  count.take<float>(type == OutputType::kQuantizedRows ? p.m * p.n : 0);
+  return count.bytes_needed();
+}
+
+void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p, const Fp32LinearArgs& args,
+                     const Fp32Panels& source, Splitter& splitter) {
+  const bool quantized = args.epilogue.type == OutputType::kQuantizedRows;
+  Workspace space(args.workspace, args.workspace_bytes);
+  float* rows = space.take<float>(p.m * p.k);
+  float* scratch = space.take<float>(splitter.threads() * (kSumsPerThread + kSlab));
+  float* floats = space.take<float>(quantized ? p.m * p.n : 0);
+  Run run{kernel, p, args.x, args.x_stride, source, rows, RowBlocks(p.m, kernel.rows), args.epilogue};
+  if (quantized) {
+    run.epilogue.type = OutputType::kFloat32;
+    run.epilogue.out = floats;
+    run.epilogue.out_stride = p.n;
+  }
+
+  const int64_t blocks = run.blocks.count();
+  const bool single = p.m == 1 && source.multiply_row != nullptr;
+  if (single) {
+    // nothing to prepare
+  } else if (p.m * p.k <= kSerialPrepare) {
+    for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
+  } else {
+    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+  }
+  const int64_t block_bytes = kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
+  const Tiling tiling(blocks, source.panel_count, block_bytes, splitter.threads(), kMostBlocks);
+  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
+    float* sums = scratch + thread * (kSumsPerThread + kSlab);
+    if (single) return run.compute_row(tiling.first_panel(task), tiling.last_panel(task), sums);
+    run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
+                tiling.last_panel(task), sums, sums + kSumsPerThread);
+  });
+
+  if (quantized) {
+    const Epilogue& e = args.epilogue;
+    quantize_rows(choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.m, p.n}, kernel.isa),
+                  {p.m, p.n},
+                  {floats, p.n, static_cast<uint8_t*>(e.out), e.out_stride, e.out_scale, e.out_zero_point,
+                   e.row_format},
+                  splitter);
+  }
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,142 @@
+#include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cpu/thread_pool.h"
+#include "halftone/error.h"
+#include "kernels/common/test_support.h"
+#include "kernels/int8_weight_only_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {
+
+using testing::Aligned;
+using testing::Guarded;
+using testing::Random;
+
+struct Layer {
+  Int8WeightOnlyProblem p;
+  Guarded<float> x, scale;
+  Guarded<int8_t> w;
+
+  explicit Layer(Int8WeightOnlyProblem problem) : p(problem), x(p.m * p.k), scale(p.n), w(p.n * p.k) {
+    Random random(3);
+    random.fill_normal(x);
+    for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(random.integer(-128, 127));
+    for (int64_t i = 0; i < p.n; ++i) scale[i] = 0.001f * static_cast<float>(random.integer(1, 20));
+  }
+
+  std::vector<float> run(const Int8WeightOnlyKernel& kernel, Splitter& splitter, Epilogue e = {}) const {
+    Aligned packed(int8_weight_only_packed_bytes(p.n, p.k, kernel.tile_n));
+    pack_int8_weight_only({w.data(), p.k, scale.data(), p.n, p.k}, kernel.tile_n, packed.data());
+    Guarded<float> out(p.m * p.n, -7.0f);
+    const size_t bytes = int8_weight_only_workspace_bytes(p, splitter.threads(), e.type);
+    Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
+    e.out = out.data();
+    e.out_stride = p.n;
+    int8_weight_only_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    return out.copy();
+  }
+
+  void expect_within_bound() const {
+    SerialSplitter serial;
+    for (const Int8WeightOnlyKernel& kernel : testing::runnable(int8_weight_only_kernels())) {
+      const std::vector<float> y = run(kernel, serial);
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t j = 0; j < p.n; ++j) {
+          double sum = 0, magnitude = 0;
+          for (int64_t k = 0; k < p.k; ++k) {
+            const double product = double{x[i * p.k + k]} * w[j * p.k + k] * double{scale[j]};
+            sum += product;
+            magnitude += std::abs(product);
+          }
+          ASSERT_LE(std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
+                    (static_cast<double>(p.k) + 5) * 5.97e-8 * magnitude)
+              << kernel.name << " " << p.m << "x" << p.n << "x" << p.k << " at " << i << "," << j;
+        }
+      }
+    }
+  }
+};
+
+TEST(Int8WeightOnlyLinear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
+  testing::expect_well_formed(int8_weight_only_kernels(), "int8_weight_only_linear");
+  for (const Int8WeightOnlyKernel& kernel : int8_weight_only_kernels()) {
+    EXPECT_EQ(kernel.tile_n, choose_fp32_linear({1, 1, 1}, kernel.isa).tile_n) << kernel.name;
+    EXPECT_EQ(choose_int8_weight_only({1, 1, 1}, kernel.isa).name, kernel.name);
+  }
+  EXPECT_THROW(choose_int8_weight_only({-1, 1, 1}), Error);
+}
+
+TEST(Int8WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
+  for (int64_t m : {1, 2, 5, 6, 7, 13}) {
+    for (int64_t n : {1, 7, 15, 16, 17, 33, 64, 65, 130}) {
+      for (int64_t k : {1, 2, 7, 33, 255, 256, 257, 600}) {
+        Layer({m, n, k}).expect_within_bound();
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+  Layer({200, 70, 300}).expect_within_bound();
+}
+
+// The helpers of the AVX-512 entry need only AVX2: check them on panels of 32 wherever AVX2 is.
+TEST(Int8WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
+#if defined(HALFTONE_X86)
+  if (machine_isa() < Isa::kAvx2) GTEST_SKIP();
+  const Layer layer({1, 150, 70});
+  Aligned block(int8_weight_only_packed_bytes(150, 70, 32));
+  pack_int8_weight_only({layer.w.data(), 70, layer.scale.data(), 150, 70}, 32, block.data());
+  const Int8WeightOnlyPacked packed = open_int8_weight_only(block.data(), 32);
+  Guarded<float> want(64 * 32), got(64 * 32);
+  int8_expand_scalar(&packed, 2, 3, 64, want.data());
+  int8_expand_avx2(&packed, 2, 3, 64, got.data());
+  EXPECT_EQ(want.copy(), got.copy());
+  Guarded<float> four(4 * 32), one(32);
+  int8_multiply_row_avx2(&packed, layer.x.data(), 0, 4, four.data());
+  for (int64_t p = 0; p < 4; ++p) {
+    int8_multiply_row_avx2(&packed, layer.x.data(), p, 1, one.data());
+    EXPECT_EQ(std::memcmp(one.data(), four.data() + p * 32, 32 * sizeof(float)), 0) << p;
+  }
+#endif
+}
+
+TEST(Int8WeightOnlyLinear, ThreadsEpiloguesAndNanWork) {
+  Layer layer({9, 130, 300});
+  layer.x[4 * 300 + 299] = NAN;
+  SerialSplitter serial;
+  ThreadPool pool(2);
+  for (const Int8WeightOnlyKernel& kernel : testing::runnable(int8_weight_only_kernels())) {
+    Epilogue e;
+    e.activation = Activation::kRelu;
+    const std::vector<float> plain = layer.run(kernel, serial), relu = layer.run(kernel, pool, e);
+    for (size_t i = 0; i < plain.size(); ++i) {
+      EXPECT_EQ(std::isnan(relu[i]), i / 130 == 4);
+      if (i / 130 != 4) {
+        EXPECT_EQ(relu[i], std::max(plain[i], 0.0f)) << kernel.name;
+      }
+    }
+  }
+}
+
+TEST(Int8WeightOnlyLinear, EmptySizesAndBadArgumentsAreDefined) {
+  SerialSplitter serial;
+  for (const Int8WeightOnlyKernel& kernel : testing::runnable(int8_weight_only_kernels())) {
+    EXPECT_TRUE(Layer({0, 5, 8}).run(kernel, serial).empty());
+    EXPECT_TRUE(Layer({3, 0, 8}).run(kernel, serial).empty());
+    EXPECT_EQ(Layer({3, 5, 0}).run(kernel, serial), std::vector<float>(15, 0.0f));
+    EXPECT_EQ(Layer({1, 70, 0}).run(kernel, serial), std::vector<float>(70, 0.0f));
+  }
+  Layer bad({1, 2, 3});
+  for (float scale : {NAN, INFINITY, -1.0f}) {
+    bad.scale[1] = scale;
+    EXPECT_THROW(bad.run(int8_weight_only_kernels().back(), serial), Error);
+  }
+  EXPECT_THROW(open_int8_weight_only(nullptr, 16), Error);
+  EXPECT_THROW(int8_weight_only_packed_bytes(1, -1, 16), Error);
+}
+
+}  // namespace
+}  // namespace halftone::kernels

@@ -1,0 +1,66 @@
+#include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
+
+#include "base/errors.h"
+#include "kernels/common/kernel_table.h"
+#include "kernels/fp32_linear/panels.h"
+#include "kernels/int4_weight_only_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {
+
+const char* check_group(const Int4WeightOnlyProblem& p) {
+  return refuse_int4_group(p.k, p.group);
+}
+
+constexpr Int4WeightOnlyKernel kTable[] = {
+#if defined(HALFTONE_X86)
+    {"int4_weight_only_linear_f32s4_12x32_avx512vnni", Isa::kAvx512Vnni, check_group, 32, int4_expand_avx2,
+     int4_multiply_row_avx2},
+    {"int4_weight_only_linear_f32s4_6x16_avx2", Isa::kAvx2, check_group, 16, int4_expand_avx2,
+     int4_multiply_row_avx2},
+#endif
+    {"int4_weight_only_linear_f32s4_4x16_scalar", Isa::kScalar, check_group, 16, int4_expand_scalar, nullptr},
+};
+
+}  // namespace
+
+std::span<const Int4WeightOnlyKernel> int4_weight_only_kernels() {
+  return kTable;
+}
+
+const Int4WeightOnlyKernel& choose_int4_weight_only(const Int4WeightOnlyProblem& p, Isa isa) {
+  if (p.m < 0 || p.n < 0 || p.k < 0) {
+    fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: negative size {} x {} x {}", p.m, p.n, p.k);
+  }
+  if (const char* reason = refuse_int4_group(p.k, p.group)) {
+    fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: {} ({} and {})", reason, p.group, p.k);
+  }
+  return choose_kernel(int4_weight_only_kernels(), p, isa);
+}
+
+size_t int4_weight_only_workspace_bytes(const Int4WeightOnlyProblem& p, int threads, OutputType type) {
+  return fp32_panels_workspace_bytes({p.m, p.n, p.k}, threads, type);
+}
+
+void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4WeightOnlyProblem& p,
+                             const Fp32LinearArgs& args, Splitter& splitter) {
+  const Int4WeightOnlyPacked weights = open_int4_weight_only(args.weights, kernel.tile_n);
+  if (p.m == 0 || p.n == 0) return;
+  if (weights.n != p.n || weights.k != p.k || weights.group != p.group) {
+    fail(ErrorCode::kInvalidArgument,
+         "int4_weight_only_linear: the weights are {}x{} in groups of {}, the problem says {}x{} in groups "
+         "of {}",
+         weights.n, weights.k, weights.group, p.n, p.k, p.group);
+  }
+  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: no input");
+  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: no output");
+  const Fp32LinearProblem floats{p.m, p.n, p.k};
+  Fp32Panels source;
+  source.panel_count = weights.panel_count;
+  source.packed = &weights;
+  source.expand = kernel.expand;
+  source.multiply_row = kernel.multiply_row;
+  run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,195 @@
+#include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "cpu/thread_pool.h"
+#include "halftone/error.h"
+#include "kernels/common/test_support.h"
+#include "kernels/int4_weight_only_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {
+
+using testing::Aligned;
+using testing::Guarded;
+using testing::Random;
+
+struct Layer {
+  Int4WeightOnlyProblem p;
+  bool has_zero;
+  int64_t groups;
+  Guarded<float> x, scale;
+  Guarded<int8_t> w, zero;
+
+  Layer(Int4WeightOnlyProblem problem, bool zero_points)
+      : p(problem),
+        has_zero(zero_points),
+        groups(p.k / p.group),
+        x(p.m * p.k),
+        scale(p.n * groups),
+        w(p.n * p.k),
+        zero(p.n * groups) {
+    Random random(3);
+    random.fill_normal(x);
+    for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(random.integer(-8, 7));
+    for (int64_t i = 0; i < scale.size(); ++i) {
+      scale[i] = 0.01f * static_cast<float>(random.integer(1, 20));
+      zero[i] = static_cast<int8_t>(has_zero ? random.integer(-8, 7) : 0);
+    }
+  }
+
+  Int4WeightOnlyWeights weights() const {
+    return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
+  }
+
+  std::vector<float> run(const Int4WeightOnlyKernel& kernel, Splitter& splitter) const {
+    Aligned packed(int4_weight_only_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
+    pack_int4_weight_only(weights(), kernel.tile_n, packed.data());
+    Guarded<float> out(p.m * p.n, -7.0f);
+    const size_t bytes = int4_weight_only_workspace_bytes(p, splitter.threads(), OutputType::kFloat32);
+    Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
+    Epilogue e;
+    e.out = out.data();
+    e.out_stride = p.n;
+    int4_weight_only_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    return out.copy();
+  }
+
+  void expect_within_bound() const {
+    SerialSplitter serial;
+    for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+      const std::vector<float> y = run(kernel, serial);
+      for (int64_t i = 0; i < p.m; ++i) {
+        for (int64_t j = 0; j < p.n; ++j) {
+          double sum = 0, magnitude = 0;
+          for (int64_t k = 0; k < p.k; ++k) {
+            const int64_t g = j * groups + k / p.group;
+            sum += double{x[i * p.k + k]} * (w[j * p.k + k] - zero[g]) * double{scale[g]};
+            magnitude += std::abs(double{x[i * p.k + k]}) * (std::abs(w[j * p.k + k]) + std::abs(zero[g])) *
+                         double{scale[g]};
+          }
+          ASSERT_LE(std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
+                    (static_cast<double>(p.k) + 8) * 5.97e-8 * magnitude)
+              << kernel.name << " " << p.m << "x" << p.n << "x" << p.k << " group " << p.group << " at " << i
+              << "," << j;
+        }
+      }
+    }
+  }
+};
+
+TEST(Int4WeightOnlyLinear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
+  testing::expect_well_formed(int4_weight_only_kernels(), "int4_weight_only_linear");
+  for (const Int4WeightOnlyKernel& kernel : int4_weight_only_kernels()) {
+    EXPECT_EQ(kernel.tile_n, choose_fp32_linear({1, 1, 1}, kernel.isa).tile_n) << kernel.name;
+    EXPECT_EQ(choose_int4_weight_only({1, 1, 32, 32}, kernel.isa).name, kernel.name);
+  }
+}
+
+TEST(Int4WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
+  for (bool zero : {false, true}) {
+    for (int group : {32, 64, 128, 256}) {
+      for (int64_t m : {1, 2, 6, 7, 13}) {
+        for (int64_t n : {1, 8, 9, 16, 17, 33, 64, 65, 130}) {
+          for (int64_t k : {group, 256, 768}) {
+            Layer({m, n, k, group}, zero).expect_within_bound();
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+  Layer({200, 70, 512, 32}, true).expect_within_bound();
+}
+
+TEST(Int4WeightOnlyLinear, EveryWeightAndZeroPointIsExact) {
+  SerialSplitter serial;
+  for (int zero = -8; zero <= 7; ++zero) {
+    for (int w = -8; w <= 7; ++w) {
+      Layer layer({1, 33, 32, 32}, true);
+      for (int64_t i = 0; i < layer.w.size(); ++i) layer.w[i] = static_cast<int8_t>(w);
+      for (int64_t i = 0; i < layer.zero.size(); ++i) layer.zero[i] = static_cast<int8_t>(zero);
+      for (int64_t i = 0; i < layer.scale.size(); ++i) layer.scale[i] = 0.5f;
+      for (int64_t i = 0; i < layer.x.size(); ++i) layer.x[i] = static_cast<float>(i % 5) - 1.0f;
+      double sum = 0;
+      for (int64_t i = 0; i < 32; ++i) sum += layer.x[i];
+      for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+        for (float y : layer.run(kernel, serial))
+          ASSERT_EQ(y, static_cast<float>(sum * (w - zero) * 0.5)) << kernel.name;
+      }
+    }
+  }
+}
+
+// The helpers of the AVX-512 entry need only AVX2: check them on panels of 32 wherever AVX2 is.
+TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
+#if defined(HALFTONE_X86)
+  if (machine_isa() < Isa::kAvx2) GTEST_SKIP();
+  for (bool zero : {false, true}) {
+    const Layer layer({1, 150, 512, 64}, zero);
+    Aligned block(int4_weight_only_packed_bytes(150, 512, 64, zero, 32));
+    pack_int4_weight_only(layer.weights(), 32, block.data());
+    const Int4WeightOnlyPacked packed = open_int4_weight_only(block.data(), 32);
+    Guarded<float> want(256 * 32), got(256 * 32);
+    int4_expand_scalar(&packed, 2, 256, 256, want.data());
+    int4_expand_avx2(&packed, 2, 256, 256, got.data());
+    EXPECT_EQ(want.copy(), got.copy());
+    Guarded<float> four(4 * 32), one(32);
+    int4_multiply_row_avx2(&packed, layer.x.data(), 0, 4, four.data());
+    for (int64_t p = 0; p < 4; ++p) {
+      int4_multiply_row_avx2(&packed, layer.x.data(), p, 1, one.data());
+      EXPECT_EQ(std::memcmp(one.data(), four.data() + p * 32, 32 * sizeof(float)), 0) << p;
+    }
+  }
+#endif
+}
+
+TEST(Int4WeightOnlyLinear, ThreadsGiveTheSameFloatsAndNanStaysInItsRow) {
+  Layer layer({9, 130, 512, 128}, true);
+  layer.x[4 * 512 + 511] = NAN;
+  SerialSplitter serial;
+  ThreadPool pool(2);
+  for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+    const std::vector<float> one = layer.run(kernel, serial), two = layer.run(kernel, pool);
+    EXPECT_EQ(std::memcmp(one.data(), two.data(), one.size() * sizeof(float)), 0) << kernel.name;
+    for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(std::isnan(one[i]), i / 130 == 4) << kernel.name;
+  }
+}
+
+TEST(Int4WeightOnlyLinear, RejectsGroupSizeNotDividingK) {
+  EXPECT_THROW(choose_int4_weight_only({1, 1, 33, 32}), Error);
+  EXPECT_THROW(choose_int4_weight_only({1, 1, 48, 16}), Error);
+  EXPECT_THROW(choose_int4_weight_only({1, -1, 32, 32}), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, 100, 64, false, 16), Error);
+}
+
+TEST(Int4WeightOnlyLinear, RejectsWhatFourBitsCannotHold) {
+  SerialSplitter serial;
+  const Int4WeightOnlyKernel& kernel = int4_weight_only_kernels().back();
+  for (int bad : {-9, 8}) {
+    Layer weights({1, 2, 32, 32}, true), zeros({1, 2, 32, 32}, true);
+    weights.w[40] = static_cast<int8_t>(bad);
+    zeros.zero[1] = static_cast<int8_t>(bad);
+    EXPECT_THROW(weights.run(kernel, serial), Error);
+    EXPECT_THROW(zeros.run(kernel, serial), Error);
+  }
+  Layer scales({1, 2, 32, 32}, false);
+  for (float bad : {NAN, INFINITY, -1.0f}) {
+    scales.scale[1] = bad;
+    EXPECT_THROW(scales.run(kernel, serial), Error);
+  }
+}
+
+TEST(Int4WeightOnlyLinear, EmptySizesAreDefined) {
+  SerialSplitter serial;
+  for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+    EXPECT_TRUE(Layer({0, 5, 32, 32}, false).run(kernel, serial).empty());
+    EXPECT_TRUE(Layer({3, 0, 32, 32}, false).run(kernel, serial).empty());
+    EXPECT_EQ(Layer({3, 5, 0, 32}, false).run(kernel, serial), std::vector<float>(15, 0.0f));
+  }
+}
+
+}  // namespace
+}  // namespace halftone::kernels

@@ -1,0 +1,67 @@
+// Packing of int4_weight_only_linear's weights: a header; for each panel and group the scales of its columns,
+// divided by 16; the same with the zero points times 16, if there are any; then the panels:
+//   panel p, k, span of 16 columns: eight bytes, byte c holds column c in its low half and column c + 8 in
+//   its high half, two's complement.
+// A half that is moved to the top of its byte and read as s8 is 16 times the weight: no subtraction, and the
+// scale takes the 16 away.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace halftone::kernels {
+
+inline constexpr uint32_t kInt4WeightOnlyPackVersion = 1;
+inline constexpr size_t kInt4WeightOnlyAlignment = 64;
+
+/// At the front of every packed block.
+struct Int4WeightOnlyHeader {
+  char magic[8];  ///< "htint4o"
+  uint32_t version;
+  uint32_t tile_n;
+  uint32_t group;
+  uint32_t has_zero_points;
+  int64_t n;
+  int64_t k;
+  uint8_t padding[24];
+};
+static_assert(sizeof(Int4WeightOnlyHeader) == 64);
+
+/// Plain weights, borrowed: w [n][stride] in [-8, 7], scale [n][k / group], zero_point [n][k / group] in [-8,
+/// 7] or none.
+struct Int4WeightOnlyWeights {
+  const int8_t* w = nullptr;
+  int64_t stride = 0;
+  const float* scale = nullptr;
+  const int8_t* zero_point = nullptr;
+  int64_t n = 0;
+  int64_t k = 0;
+  int group = 32;
+};
+
+/// Why this group size cannot be used with k, or nullptr.
+const char* refuse_int4_group(int64_t k, int group);
+
+/// Throws kInvalidArgument for sizes or groups that cannot be packed.
+size_t int4_weight_only_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n);
+
+/// Writes the packed block to `out`, aligned to 64. Throws kInvalidArgument for a weight or zero point
+/// outside [-8, 7] and for a scale that is negative, infinite or NaN, naming the channel.
+void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, void* out);
+
+/// A packed block taken apart.
+struct Int4WeightOnlyPacked {
+  int64_t n;
+  int64_t k;
+  int group;
+  int tile_n;
+  int64_t panel_count;
+  const float* scale;       ///< [panel][k / group][tile_n], a sixteenth
+  const float* zero_point;  ///< the same, times 16; nullptr if there are none
+  const uint8_t* panels;    ///< k * tile_n / 2 bytes each
+};
+
+/// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
+Int4WeightOnlyPacked open_int4_weight_only(const void* block, int tile_n);
+
+}  // namespace halftone::kernels

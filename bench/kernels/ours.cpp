@@ -7,6 +7,7 @@
 
 #include "contender.h"
 #include "kernels/fp32_linear/fp32_linear.h"
+#include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
 
@@ -206,6 +207,64 @@ Contender weight_only_contender(const Shape& s, Splitter& splitter) {
   return c;
 }
 
+constexpr int kGroup = 32;
+
+struct Int4State {
+  kernels::Int4WeightOnlyProblem problem;
+  const kernels::Int4WeightOnlyKernel* kernel;
+  std::vector<float> x, y, scale;
+  std::vector<int8_t> w;
+  std::vector<Memory> packed;
+  Memory workspace{nullptr, std::free};
+  kernels::Fp32LinearArgs args;
+  Splitter* splitter;
+
+  Int4State(const Shape& s, Splitter& sp) : problem{s.m, s.n, s.k, kGroup}, splitter(&sp) {
+    kernel = &kernels::choose_int4_weight_only(problem);
+    x = normal(s.m * s.k, 1);
+    y.resize(static_cast<size_t>(s.m * s.n));
+    scale.assign(static_cast<size_t>(s.n * s.k / kGroup), 0.01f);
+    w.resize(static_cast<size_t>(s.n * s.k));
+    std::mt19937 engine(2);
+    for (int8_t& v : w) v = static_cast<int8_t>(static_cast<int>(engine() % 16) - 8);
+    for (int i = 0; i < rotations(s.n * s.k / 2); ++i) {
+      packed.push_back(
+          allocate(kernels::int4_weight_only_packed_bytes(s.n, s.k, kGroup, false, kernel->tile_n)));
+      kernels::pack_int4_weight_only({w.data(), s.k, scale.data(), nullptr, s.n, s.k, kGroup}, kernel->tile_n,
+                                     packed.back().get());
+    }
+    args.workspace_bytes =
+        kernels::int4_weight_only_workspace_bytes(problem, sp.threads(), kernels::OutputType::kFloat32);
+    workspace = allocate(args.workspace_bytes);
+    args.workspace = workspace.get();
+    args.x = x.data();
+    args.x_stride = s.k;
+    args.epilogue.out = y.data();
+    args.epilogue.out_stride = s.n;
+  }
+
+  void run(int turn) {
+    args.weights = packed[static_cast<size_t>(turn) % packed.size()].get();
+    kernels::int4_weight_only_linear(*kernel, problem, args, *splitter);
+  }
+};
+
+Contender int4_contender(const Shape& s, Splitter& splitter) {
+  auto state = std::make_shared<Int4State>(s, splitter);
+  Contender c;
+  c.name = state->kernel->name;
+  c.peak = Peak::kFma;
+  c.weight_bytes = s.n * s.k / 2 + s.n * s.k / kGroup * 4;  // scales are read too
+  c.run = [state](int turn) { state->run(turn); };
+  c.error = [state, s] {
+    state->run(0);
+    return error_of(
+        state->y, state->x,
+        [&](int64_t j, int64_t k) { return 0.01f * state->w[static_cast<size_t>(j * s.k + k)]; }, s);
+  };
+  return c;
+}
+
 }  // namespace
 
 int rotations(int64_t weight_bytes) {
@@ -219,6 +278,7 @@ std::vector<Contender> our_contenders(const Shape& s, Splitter& splitter) {
   all.push_back(int8_contender(s, 8, splitter));
   all.push_back(fp32_contender(s, splitter));
   all.push_back(weight_only_contender(s, splitter));
+  if (s.k % kGroup == 0) all.push_back(int4_contender(s, splitter));
   return all;
 }
 

@@ -75,12 +75,72 @@ Contender fbgemm(const Shape& s, const at::Tensor& x) {
   return c;
 }
 
+// ATen's own weight-only kernels with fp32 activations; int4 in groups of 32.
+Contender int8_pack_mm(const Shape& s, const at::Tensor& x) {
+  struct State {
+    at::Tensor x, y, w, scale;
+    std::vector<at::Tensor> packed;
+  };
+  auto state = std::make_shared<State>();
+  state->x = x;
+  state->w = at::randint(-127, 128, {s.n, s.k}, at::kChar);
+  state->scale = at::full({s.n}, 0.01);
+  for (int i = 0; i < rotations(s.n * s.k); ++i) state->packed.push_back(state->w.clone());
+  Contender c;
+  c.name = "peer: _weight_int8pack_mm fp32";
+  c.peak = Peak::kFma;
+  c.weight_bytes = s.n * s.k;
+  c.run = [state](int turn) {
+    c10::InferenceMode guard;
+    state->y = at::_weight_int8pack_mm(
+        state->x, state->packed[static_cast<size_t>(turn) % state->packed.size()], state->scale);
+  };
+  c.error = [state, run = c.run] {
+    run(0);
+    return relative_error(state->y, state->x, state->w.to(at::kFloat) * 0.01);
+  };
+  return c;
+}
+
+Contender int4_pack_mm(const Shape& s, const at::Tensor& x) {
+  struct State {
+    at::Tensor x, y, w, scale;
+    std::vector<at::Tensor> packed;
+  };
+  auto state = std::make_shared<State>();
+  state->x = x;
+  state->w = at::randint(0, 16, {s.n, s.k}, at::kInt);
+  state->scale = at::stack({at::full({s.k / 32, s.n}, 0.01), at::zeros({s.k / 32, s.n})}, 2).contiguous();
+  for (int i = 0; i < rotations(s.n * s.k / 2); ++i)
+    state->packed.push_back(at::_convert_weight_to_int4pack_for_cpu(state->w, 2));
+  Contender c;
+  c.name = "peer: _weight_int4pack_mm_for_cpu fp32";
+  c.peak = Peak::kFma;
+  c.weight_bytes = s.n * s.k / 2 + s.n * s.k / 32 * 8;
+  c.run = [state](int turn) {
+    c10::InferenceMode guard;
+    state->y = at::_weight_int4pack_mm_for_cpu(
+        state->x, state->packed[static_cast<size_t>(turn) % state->packed.size()], 32, state->scale);
+  };
+  c.error = [state, run = c.run] {
+    run(0);
+    return relative_error(state->y, state->x, (state->w.to(at::kFloat) - 8) * 0.01);
+  };
+  return c;
+}
+
 }  // namespace
 
 std::vector<Contender> peer_contenders(const Shape& s, int threads) {
   at::set_num_threads(threads);
   const at::Tensor x = at::randn({s.m, s.k});
-  return {mkl(s, x), fbgemm(s, x)};
+  std::vector<Contender> peers = {mkl(s, x), fbgemm(s, x)};
+  // These two take seconds for a large case on a CPU without AVX-512: only where a call stays short.
+  if (s.m * s.n * s.k <= int64_t{1} << 25) {
+    peers.push_back(int8_pack_mm(s, x));
+    peers.push_back(int4_pack_mm(s, x));
+  }
+  return peers;
 }
 
 }  // namespace halftone::bench

@@ -67,8 +67,8 @@ struct Layer {
           for (int64_t k = 0; k < p.k; ++k) {
             const int64_t g = j * groups + k / p.group;
             sum += double{x[i * p.k + k]} * (w[j * p.k + k] - zero[g]) * double{scale[g]};
-            magnitude += std::abs(double{x[i * p.k + k]}) * (std::abs(w[j * p.k + k]) + std::abs(zero[g])) *
-                         double{scale[g]};
+            magnitude +=
+                std::abs(double{x[i * p.k + k]}) * (w[j * p.k + k] + zero[g] + 16) * double{scale[g]};
           }
           ASSERT_LE(std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
                     (static_cast<double>(p.k) + 8) * 5.97e-8 * magnitude)

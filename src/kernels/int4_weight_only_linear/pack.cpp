@@ -86,14 +86,12 @@ void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, voi
     const int64_t panel = c / tile_n, column = c % tile_n;
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t at = (panel * groups + g) * tile_n + column;
-      const_cast<float*>(packed.scale)[at] = weights.scale[c * groups + g] / 16.0f;
-      if (zero_points) const_cast<float*>(packed.zero_point)[at] = 16.0f * weights.zero_point[c * groups + g];
+      const_cast<float*>(packed.scale)[at] = weights.scale[c * groups + g];
+      if (zero_points) const_cast<float*>(packed.zero_point)[at] = 8.0f + weights.zero_point[c * groups + g];
     }
-    uint8_t* bytes_of =
-        const_cast<uint8_t*>(packed.panels) + panel * weights.k * tile_n / 2 + column / 16 * 8 + column % 8;
+    uint32_t* lanes = const_cast<uint32_t*>(packed.panels) + panel * (weights.k / 8) * tile_n + column;
     for (int64_t k = 0; k < weights.k; ++k) {
-      const int half = weights.w[c * weights.stride + k] & 15;
-      bytes_of[k * tile_n / 2] |= static_cast<uint8_t>(column % 16 < 8 ? half : half << 4);
+      lanes[k / 8 * tile_n] |= static_cast<uint32_t>(weights.w[c * weights.stride + k] + 8) << (k % 8 * 4);
     }
   }
 }
@@ -119,7 +117,7 @@ Int4WeightOnlyPacked open_int4_weight_only(const void* block, int tile_n) {
   const int64_t floats = table_floats(header->n, header->k, group, tile_n);
   const auto* scale = reinterpret_cast<const float*>(header + 1);
   const bool zero = header->has_zero_points != 0;
-  const auto* panels = reinterpret_cast<const uint8_t*>(scale + floats * (zero ? 2 : 1));
+  const auto* panels = reinterpret_cast<const uint32_t*>(scale + floats * (zero ? 2 : 1));
   return {header->n,
           header->k,
           group,

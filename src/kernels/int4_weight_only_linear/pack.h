@@ -1,9 +1,8 @@
 // Packing of int4_weight_only_linear's weights: a header; for each panel and group the scales of its columns,
-// divided by 16; the same with the zero points times 16, if there are any; then the panels:
-//   panel p, k, span of 16 columns: eight bytes, byte c holds column c in its low half and column c + 8 in
-//   its high half, two's complement.
-// A half that is moved to the top of its byte and read as s8 is 16 times the weight: no subtraction, and the
-// scale takes the 16 away.
+// and the zero points plus 8 if there are any; then the panels:
+//   panel p, eight steps of k, column c: 32 bits that hold qw + 8 of the eight k, the first lowest.
+// Masked with 15 · 16^j such a lane is the j-th weight times 16^j, as an integer: no shift; x / 16^j takes
+// the factor away exactly.
 #pragma once
 
 #include <cstddef>
@@ -56,9 +55,9 @@ struct Int4WeightOnlyPacked {
   int group;
   int tile_n;
   int64_t panel_count;
-  const float* scale;       ///< [panel][k / group][tile_n], a sixteenth
-  const float* zero_point;  ///< the same, times 16; nullptr if there are none
-  const uint8_t* panels;    ///< k * tile_n / 2 bytes each
+  const float* scale;       ///< [panel][k / group][tile_n]
+  const float* zero_point;  ///< the same, plus 8; nullptr if all are 0 (8)
+  const uint32_t* panels;   ///< k / 8 * tile_n lanes each
 };
 
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.

@@ -1,0 +1,50 @@
+#include "kernels/catalog/catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "halftone/error.h"
+
+namespace halftone::kernels {
+namespace {
+
+TEST(Catalog, NamesAreUniqueAndBeginWithTheirOperation) {
+  std::set<std::string> names;
+  for (const CatalogEntry& entry : kernel_catalog()) {
+    EXPECT_TRUE(names.insert(entry.name).second) << entry.name;
+    EXPECT_TRUE(std::string_view(entry.name).starts_with(entry.operation)) << entry.name;
+  }
+  EXPECT_GE(names.size(), 8u);
+}
+
+TEST(Catalog, EverySchemeChoosesExactlyOneKernelAtEveryLevel) {
+  for (Isa isa : kAllIsas) {
+    for (std::string_view scheme : linear_schemes()) {
+      const auto verdicts = explain_linear(4, 64, 512, scheme, isa);
+      EXPECT_EQ(
+          std::count_if(verdicts.begin(), verdicts.end(), [](const KernelVerdict& v) { return v.chosen; }), 1)
+          << scheme;
+      for (const KernelVerdict& v : verdicts) EXPECT_EQ(v.chosen, v.reason.empty()) << v.name;
+    }
+  }
+}
+
+TEST(Catalog, RefusalsCarryTheirReason) {
+  for (const KernelVerdict& v : explain_linear(4, 64, 100, "int4wo-g32", Isa::kScalar)) {
+    EXPECT_FALSE(v.chosen);
+    EXPECT_FALSE(v.reason.empty());
+  }
+  try {
+    explain_linear(1, 1, 1, "int3", Isa::kScalar);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
+    EXPECT_NE(std::string(e.what()).find("int8-7bit"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace halftone::kernels

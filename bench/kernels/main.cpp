@@ -113,21 +113,34 @@ Options parse(int argc, char** argv) {
   return o;
 }
 
-int run(int argc, char** argv) {
-  const Options o = parse(argc, argv);
-  ThreadPool pool(o.threads);
-  const Peaks peaks = measure_peaks(pool, 10);
+Peaks larger(const Peaks& a, const Peaks& b) {
+  return {std::max(a.read_gbs, b.read_gbs), std::max(a.chain_gmac, b.chain_gmac),
+          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.fma_gmac, b.fma_gmac)};
+}
+
+void print_peaks(const Options& o, const Peaks& peaks) {
   std::printf(o.json ? "{\"isa\": \"%s\", \"threads\": %d, \"read_gbs\": %.1f, \"chain_gmac\": %.1f, "
                        "\"exact8_gmac\": %.1f, \"fma_gmac\": %.1f}\n"
                      : "# isa %s, %d threads: reads %.1f GB/s; peaks: 7-bit chain %.1f, exact 8-bit %.1f, "
                        "fp32 %.1f GMAC/s\n",
               std::string(to_string(active_isa())).c_str(), o.threads, peaks.read_gbs, peaks.chain_gmac,
               peaks.exact8_gmac, peaks.fma_gmac);
+}
+
+int run(int argc, char** argv) {
+  const Options o = parse(argc, argv);
+  ThreadPool pool(o.threads);
+  Peaks peaks = measure_peaks(pool, 10);
+  print_peaks(o, peaks);
   if (!o.json)
     std::printf(
         "#   m      n      k thr kernel                                      least ms  median  GMAC/s  /peak "
         "  /read   error\n");
-  for (const Shape& s : o.shapes) run_case(o, s, pool, peaks);
+  for (const Shape& s : o.shapes) {
+    peaks = larger(peaks, measure_peaks(pool, 1));  // a neighbour may have lowered the first measurement
+    run_case(o, s, pool, peaks);
+  }
+  print_peaks(o, peaks);
   return 0;
 }
 

@@ -14,6 +14,8 @@ namespace {
 // k steps whose weights (16 KB of a panel of 16) stay in the first-level cache while a task's row blocks
 // pass, and whose rows (96 KB of 16 blocks) stay in the second-level cache while its panels pass.
 constexpr int64_t kDepth = 256;
+// Ready panels are cut into equal parts, up to this: 384 at once beat 256 and 128.
+constexpr int64_t kMostDepth = 384;
 constexpr int64_t kMostBlocks = 16;
 // Sums that a thread keeps between two depths, in the second-level cache too.
 constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
@@ -36,14 +38,22 @@ struct Run {
     kernel.pack_rows(x + first * x_stride, x_stride, count(b), problem.k, rows + first * problem.k);
   }
 
+  // Steps of k at once. One block of rows reads each weight once: cutting its k would only cost. Expanded
+  // slabs must begin at a whole group.
+  int64_t depth_of(int64_t turns) const {
+    if (source.expand != nullptr) return kDepth;
+    if (turns == 1) return std::max<int64_t>(problem.k, 1);
+    const int64_t slabs = std::max<int64_t>(1, (problem.k + kMostDepth - 1) / kMostDepth);
+    return std::max<int64_t>(1, (problem.k + slabs - 1) / slabs);
+  }
+
   // A range of row blocks times a range of panels.
   void compute(int64_t first_block, int64_t last_block, int64_t first_panel, int64_t last_panel, float* sums,
                float* slab) const {
     const int64_t turns = last_block - first_block;
     const int64_t tile = int64_t{kernel.rows} * kernel.tile_n;
     const int64_t chunk = kSumsPerThread / (tile * turns);
-    // One block of rows reads each weight once: cutting its k would only cost.
-    const int64_t depth = turns == 1 && source.expand == nullptr ? std::max<int64_t>(problem.k, 1) : kDepth;
+    const int64_t depth = depth_of(turns);
     for (; first_panel < last_panel; first_panel += chunk) {
       const int64_t end = std::min(last_panel, first_panel + chunk);
       for (int64_t k = 0; k == 0 || k < problem.k; k += depth) {

@@ -12,13 +12,13 @@ namespace halftone {
 /// The shape of a nested value. Tensors, numbers, strings and None are leaves.
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
-  /// How Python reaches a child by its key: ['a'], [3] or .a (named tuples and dataclasses).
-  enum class KeyStyle { kString, kInteger, kAttribute };
   Kind kind = Kind::kLeaf;
   std::string type_name;  ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
   std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
   std::vector<TreeSpec> children;
-  KeyStyle key_style = KeyStyle::kString;
+  /// How Python reaches each child where that is not [0] or ['a']: "[3]" for a key that is a number, ".a" for
+  /// named tuples and dataclasses. Empty: the usual ones.
+  std::vector<std::string> steps = {};
 
   static TreeSpec leaf() { return {}; }
   size_t leaf_count() const;

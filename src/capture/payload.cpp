@@ -84,7 +84,7 @@ at::Tensor PayloadStorages::load(const Pt2Context& context, const JsonCursor& en
       path == "..") {
     entry.at("path_name").fail_here(fmt::format("\"{}\" is not a plain name", path));
   }
-  entry.at("is_param").get_bool();
+  const bool is_parameter = entry.at("is_param").get_bool();
   if (entry.at("use_pickle").get_bool()) {
     fail(ErrorCode::kUnsupported, "{}: \"{}\" is a pickled {}, which needs Python", entry.path(), name,
          entry.at("tensor_meta").is_null() ? "object" : "tensor subclass");
@@ -95,7 +95,13 @@ at::Tensor PayloadStorages::load(const Pt2Context& context, const JsonCursor& en
     const ZipMember& member = archive_.member(folder_ + path);
     found = storages_.emplace(path, storage_on_bytes(member.bytes, archive_.bytes())).first;
   }
-  return tensor_on_storage(found->second, meta, fmt::format("{} (\"{}\")", entry.path(), name));
+  at::Tensor tensor = tensor_on_storage(found->second, meta, fmt::format("{} (\"{}\")", entry.path(), name));
+  // As in Python: some composite operators choose their kernels by whether a weight requires gradients, and
+  // the results should have the same bits. Sessions run without gradients all the same.
+  if (is_parameter && tensor.is_floating_point() && entry.at("tensor_meta").at("requires_grad").get_bool()) {
+    tensor.set_requires_grad(true);
+  }
+  return tensor;
 }
 
 }  // namespace halftone

@@ -47,8 +47,8 @@ TEST(Pt2Test, SizesRangesAndGuardsAreKept) {
   EXPECT_EQ(x.sizes, (std::vector<SymExpr>{SymExpr::symbol("s77"), SymExpr(4)}));
   ASSERT_EQ(module->ranges.size(), 1u);
   EXPECT_EQ(module->ranges.at("s77").max, 64);
-  EXPECT_EQ(module->ranges.at("s77").min, 0);  // 2 in the file, which torch does not check either
-  EXPECT_TRUE(module->guards.empty());         // the one in the file says s77 == s77
+  EXPECT_EQ(module->ranges.at("s77").min, 2);
+  EXPECT_TRUE(module->guards.empty());  // the one in the file says s77 == s77
 }
 
 TEST(Pt2Test, OutputsNestAsTheyDidInPython) {

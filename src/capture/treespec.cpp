@@ -72,12 +72,23 @@ class SpecReader {
       auto names = try_keys(keys);
       if (!names) cursor.fail_here("the keys are not distinct strings or integers");
       spec.keys = std::move(*names);
-      const bool integers =
-          std::all_of(keys.begin(), keys.end(), [](const json& key) { return key.is_number(); });
-      if (integers && !keys.empty()) spec.key_style = TreeSpec::KeyStyle::kInteger;
+      set_number_steps(spec, keys);
     } else {
       set_registered(spec, cursor);
     }
+  }
+
+  /// Keys that are numbers are not quoted.
+  static void set_number_steps(TreeSpec& spec, const json& keys) {
+    if (std::none_of(keys.begin(), keys.end(), [](const json& key) { return key.is_number(); })) return;
+    std::vector<std::string> steps;
+    for (size_t i = 0; i < keys.size(); ++i)
+      steps.push_back(keys[i].is_number() ? "[" + spec.keys[i] + "]" : spec.step(i));
+    spec.steps = std::move(steps);
+  }
+
+  static void set_attribute_steps(TreeSpec& spec) {
+    for (const std::string& key : spec.keys) spec.steps.push_back("." + key);
   }
 
   void set_named_tuple(TreeSpec& spec, const JsonCursor& cursor) const {
@@ -91,7 +102,7 @@ class SpecReader {
     }
     spec.kind = TreeSpec::Kind::kTuple;
     spec.keys = found->second;
-    spec.key_style = TreeSpec::KeyStyle::kAttribute;
+    set_attribute_steps(spec);
     spec.type_name = name + " (named tuple)";
   }
 
@@ -113,7 +124,7 @@ class SpecReader {
     }
     spec.kind = TreeSpec::Kind::kDict;
     spec.keys = std::move(*keys);
-    spec.key_style = TreeSpec::KeyStyle::kAttribute;
+    set_attribute_steps(spec);
   }
 
   const std::string& place_;

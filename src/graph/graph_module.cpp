@@ -51,6 +51,13 @@ void require_same_form(std::string_view name, const at::Tensor& old_tensor, cons
   }
 }
 
+/// The new tensor, requiring gradients if the old one did: that belongs to the model, not to the file.
+at::Tensor with_gradients_of(const at::Tensor& old_tensor, const at::Tensor& tensor) {
+  return old_tensor.requires_grad() == tensor.requires_grad()
+             ? tensor
+             : tensor.detach().set_requires_grad(old_tensor.requires_grad());
+}
+
 /// The names that a state dictionary holds: parameters and persistent buffers.
 std::vector<std::string> persistent_names(const Graph& graph) {
   std::vector<std::string> names;
@@ -76,7 +83,7 @@ void GraphModule::set_tensor(std::string_view name, at::Tensor tensor) {
   if (found == tensors_->end()) fail_unknown(*tensors_, name);
   require_same_form(name, found->second, tensor);
   auto fresh = std::make_shared<TensorMap>(*tensors_);
-  fresh->insert_or_assign(std::string(name), std::move(tensor));
+  fresh->insert_or_assign(std::string(name), with_gradients_of(found->second, tensor));
   tensors_ = std::move(fresh);
 }
 
@@ -100,7 +107,7 @@ size_t GraphModule::load_tensors(const std::string& path, bool strict) {
       continue;
     }
     require_same_form(name, found->second, tensor);
-    found->second = tensor;
+    found->second = with_gradients_of(found->second, tensor);
     ++count;
   }
   for (const std::string& name : persistent_names(*graph_)) {

@@ -1,3 +1,5 @@
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
 
 #include "base/errors.h"
@@ -116,6 +118,7 @@ std::vector<c10::IValue> Session::apply_mutations(std::vector<c10::IValue> outpu
 
 std::vector<c10::IValue> Session::run(std::vector<c10::IValue> inputs) {
   const BusyMark busy(busy_, module_->name);
+  const at::NoGradGuard no_grad;
   try {
     input_check_->check(inputs);
     auto outputs = interpreter_->run(graph_inputs(inputs), hook_ ? &hook_ : nullptr);

@@ -107,10 +107,9 @@ size_t TreeSpec::leaf_count() const {
 }
 
 std::string TreeSpec::step(size_t index) const {
-  if (key_style == KeyStyle::kAttribute) return "." + keys.at(index);
-  if (kind != Kind::kDict) return fmt::format("[{}]", index);
-  return key_style == KeyStyle::kInteger ? fmt::format("[{}]", keys.at(index))
-                                         : fmt::format("[{}]", python_quoted(keys.at(index)));
+  if (!steps.empty()) return steps.at(index);
+  return kind == Kind::kDict ? fmt::format("[{}]", python_quoted(keys.at(index)))
+                             : fmt::format("[{}]", index);
 }
 
 std::vector<std::string> TreeSpec::leaf_paths() const {

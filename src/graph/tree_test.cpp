@@ -29,9 +29,9 @@ TEST(TreeSpec, NamesEachLeafAsPythonWould) {
 TEST(TreeSpec, KeysAreWrittenAsPythonWritesThem) {
   TreeSpec dict = {Kind::kDict, "", {"it's", "b"}, {kLeaf, kLeaf}};
   EXPECT_THAT(dict.leaf_paths(), ElementsAre("[\"it's\"]", "['b']"));
-  dict = {Kind::kDict, "", {"3"}, {kLeaf}, TreeSpec::KeyStyle::kInteger};
+  dict = {Kind::kDict, "", {"3"}, {kLeaf}, {"[3]"}};
   EXPECT_THAT(dict.leaf_paths(), ElementsAre("[3]"));
-  const TreeSpec named = {Kind::kTuple, "", {"left"}, {kLeaf}, TreeSpec::KeyStyle::kAttribute};
+  const TreeSpec named = {Kind::kTuple, "", {"left"}, {kLeaf}, {".left"}};
   EXPECT_THAT(named.leaf_paths(), ElementsAre(".left"));
 }
 

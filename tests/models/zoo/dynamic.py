@@ -20,11 +20,11 @@ class SmallNet(nn.Module):
 def dynamic_batch() -> Case:
     """Both ends of the range, a size between them, and each way to be refused."""
     return Case(
-        SmallNet(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=2, max=33)},),
-        calls=[Call((torch.randn(size, 6),)) for size in (2, 33, 17)],
+        SmallNet(), (torch.randn(4, 6),), dynamic_shapes=({0: Dim("batch", min=3, max=33)},),
+        calls=[Call((torch.randn(size, 6),)) for size in (3, 33, 17)],
         refused=[
             Refusal((torch.randn(34, 6),), ("features", "34")),
-            Refusal((torch.randn(1, 6),), ("features", "1")),
+            Refusal((torch.randn(2, 6),), ("features", "2")),
             Refusal((torch.randn(4, 7),), ("features", "7")),
             Refusal((torch.randn(4),), ("features",)),
             Refusal((torch.randn(4, 6, dtype=torch.float64),), ("features",)),

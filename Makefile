@@ -6,7 +6,7 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench bench-peers format lint clean help
+.PHONY: all setup configure build demo test test-long bench format lint clean help
 
 all: build
 
@@ -27,10 +27,10 @@ demo: build ## fetch the default model, inspect it, run it, compare it with eage
 	@scripts/demo $(BUILD)
 
 test: build ## all tests (what CI runs)
-	@$(CTEST) --test-dir $(BUILD) --output-on-failure --no-tests=error -LE long
+	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error -LE long
 
 test-long: build ## the tests that take hours too: ten million fuzz inputs, …
-	@$(CTEST) --test-dir $(BUILD) --output-on-failure --no-tests=error
+	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
 bench: build ## our benchmarks
 	@scripts/bench $(BUILD)

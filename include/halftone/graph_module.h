@@ -102,7 +102,9 @@ class Session {
 
   /// State as it was at the beginning.
   void reset();
-  /// The present value of a buffer that the graph mutates; kNotFound for others.
+  /// Names of the buffers (or parameters) that the graph mutates, sorted.
+  std::vector<std::string> state_names() const;
+  /// The present value of one of them; kNotFound for others.
   at::Tensor state(std::string_view buffer) const;
   void set_node_hook(NodeHook hook);
   const GraphModule& module() const { return *module_; }

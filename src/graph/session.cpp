@@ -12,7 +12,7 @@ namespace halftone {
 namespace {
 
 /// Names of the parameters, buffers and constants that a run changes: their values live in the session.
-std::vector<std::string> state_names(const Graph& graph) {
+std::vector<std::string> mutated_names(const Graph& graph) {
   const std::vector<bool> written = inputs_written_in_place(graph);
   std::vector<std::string> names;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
@@ -55,7 +55,7 @@ void Session::reset() {
   state_.clear();
   // Tensors that share storage in the model (tied buffers) must share it in the state too.
   std::map<const void*, at::Tensor> clones;
-  for (const std::string& name : state_names(interpreter_->graph())) {
+  for (const std::string& name : mutated_names(interpreter_->graph())) {
     const auto found = tensors_->find(name);
     if (found == tensors_->end())
       fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", module_->name, name);
@@ -63,6 +63,12 @@ void Session::reset() {
     if (!clone.defined()) clone = found->second.detach().clone();
     state_[name] = clone;
   }
+}
+
+std::vector<std::string> Session::state_names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : state_) names.push_back(name);
+  return names;
 }
 
 at::Tensor Session::state(std::string_view buffer) const {

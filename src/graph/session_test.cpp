@@ -37,6 +37,7 @@ TEST_P(SessionState, LivesInTheSessionAndCanBeReset) {
   EXPECT_EQ(first.run({one})[0].toTensor().item<float>(), 2);
   EXPECT_EQ(second.run({one})[0].toTensor().item<float>(), 1);
   EXPECT_EQ(first.state("count").item<float>(), 2);
+  EXPECT_EQ(first.state_names(), std::vector<std::string>{"count"});
   first.reset();
   EXPECT_EQ(first.run({one})[0].toTensor().item<float>(), 1);
   EXPECT_EQ(module->tensor("count").item<float>(), 0);

@@ -82,14 +82,14 @@ def run(*arguments, **options):
 
 
 class CliTest(unittest.TestCase):
-    def ok(self, *arguments):
-        done = run(*arguments)
+    def ok(self, *arguments, **options):
+        done = run(*arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
-    def fails(self, code, *arguments, says=()):
+    def fails(self, code, *arguments, says=(), **options):
         """Exit code, nothing on stdout, one paragraph on stderr that says why and carries no backtrace."""
-        done = run(*arguments)
+        done = run(*arguments, **options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertEqual(done.stdout, "")
         self.assertTrue(done.stderr.startswith("halftone: error: "), done.stderr)
@@ -110,7 +110,7 @@ class CommandLine(CliTest):
         self.assertRegex(self.ok("--version").stdout, r"^halftone \d+\.\d+\.\d+ \(torch 2\.13\.0\)\n$")
 
     def test_help_has_examples_and_is_a_result(self):
-        for arguments in (["--help"], ["inspect", "--help"], ["run", "--help"]):
+        for arguments in (["--help"], ["inspect", "--help"], ["kernels", "--help"], ["run", "--help"]):
             done = self.ok(*arguments)
             self.assertIn("Examples:\n  halftone ", done.stdout)
             self.assertEqual(done.stderr, "")
@@ -353,6 +353,29 @@ class Inspect(CliTest):
 
     def test_state_is_shown(self):
         self.assertIn("total", self.ok("inspect", "counter.pt2").stdout)
+
+
+class Kernels(CliTest):
+    def test_lists_every_level_and_says_what_runs_here(self):
+        done = self.ok("kernels")
+        self.assert_narrow(done.stdout)
+        self.assertIn("int8_linear", done.stdout)
+        capped = {"env": {**os.environ, "HALFTONE_ISA": "scalar"}}
+        report = json.loads(self.ok("kernels", "--json", **capped).stdout)
+        self.assertEqual(report["instruction_set"], "scalar")
+        for kernel in report["kernels"]:
+            self.assertEqual(kernel["runs_here"], kernel["instruction_set"] == "scalar", kernel)
+
+    def test_explains_a_choice(self):
+        report = json.loads(self.ok("kernels", "--explain", "1", "64", "64", "int8-7bit", "--json").stdout)
+        self.assertEqual(sum(kernel["chosen"] for kernel in report["kernels"]), 1)
+        self.assertTrue(all(kernel["chosen"] or kernel["reason"] for kernel in report["kernels"]))
+        self.fails(1, "kernels", "--explain", "1", "64", "64", "int3", says=["int3", "int8wo"])
+        self.fails(1, "kernels", "--explain", "0", "64", "64", "fp32", says=["M", "positive"])
+        self.fails(2, "kernels", "--explain", "1", "64", says=["--explain"])
+
+    def test_an_unknown_level_is_an_error(self):
+        self.fails(1, "kernels", says=["HALFTONE_ISA", "neon9"], env={**os.environ, "HALFTONE_ISA": "neon9"})
 
 
 if __name__ == "__main__":

@@ -44,6 +44,7 @@ void add_model_options(CLI::App& command, ModelOptions& options);
 
 // One function a subcommand, in the file of that name. `line` must outlive the parser.
 void add_inspect(CLI::App& app, CommandLine& line);
+void add_kernels(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 
 }  // namespace halftone::cli

@@ -14,7 +14,6 @@
 #include "inputs.h"
 #include "inspect_report.h"
 #include "model_file.h"
-#include "state.h"
 
 namespace halftone::cli {
 
@@ -49,7 +48,7 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
   report.path = options.model.path;
   report.file_bytes = static_cast<int64_t>(std::filesystem::file_size(options.model.path));
   report.summary = summarize(*module);
-  report.state = state_names(session);
+  report.state = session.state_names();
   if (options.time)
     report.times = measure_layers(session, collect_inputs(*module, options.inputs).front(), console);
   if (common.json) {

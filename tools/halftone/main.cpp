@@ -92,10 +92,11 @@ int parse_and_run(int argc, char** argv) {
   app.footer(kExamples);
   CommandLine line;
   add_inspect(app, line);
+  add_kernels(app, line);
   add_run(app, line);
   try {
     app.parse(argc, argv);
-    if (!line.job) throw CLI::RequiredError("A command (inspect or run)");
+    if (!line.job) throw CLI::RequiredError("A command (inspect, kernels or run)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

@@ -19,7 +19,6 @@
 #include "inputs.h"
 #include "model_file.h"
 #include "outputs.h"
-#include "state.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -119,7 +118,7 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   if (!json) {
     console.result(fmt::format(
         "{}{} repetitions{}: {}\n", options.outputs.empty() ? "\n" : "", options.repeat,
-        !state_names(session).empty() ? ", each from a reset state" : "", describe_timing(timing)));
+        !session.state_names().empty() ? ", each from a reset state" : "", describe_timing(timing)));
   }
   report["repeat"] = options.repeat;
   report["median_ms"] = timing.median_ms;

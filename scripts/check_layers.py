@@ -18,6 +18,8 @@ MAY_USE = {
     "kernels": {"base", "cpu"},
     "graph": {"base", "archive"},
     "capture": {"base", "archive", "graph"},
+    "quant": {"base", "cpu", "kernels", "graph"},
+    "checkpoint": {"base", "archive", "graph", "quant"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

@@ -1,0 +1,125 @@
+// How a weight is made low-bit: the built-in configs, the names they go by, and the type-erased config that
+// everything takes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halftone {
+
+/// int8wo: 8-bit weights, one scale for each output channel; activations stay as they are.
+struct Int8WeightOnlyConfig {
+  bool operator==(const Int8WeightOnlyConfig&) const = default;
+};
+
+/// int8dq: 8-bit weights as above; activations are quantized to 8 bits at run time, row by row.
+struct Int8DynamicActivationInt8WeightConfig {
+  bool symmetric_activations = false;  ///< false: u8 with a zero point, which loses less
+  int weight_bits = 8;  ///< 8, or 7: weights in [-64, 64], for which the fastest AVX2 sequence is exact
+  bool operator==(const Int8DynamicActivationInt8WeightConfig&) const = default;
+};
+
+enum class Int4Activations {
+  kFloat,  ///< kept in floating point
+  kInt8,   ///< quantized to 8 bits at run time, group by group: faster, a little less exact
+};
+
+/// int4wo: 4-bit weights in groups of neighbouring inputs, a scale (and a zero point) for each group.
+struct Int4WeightOnlyConfig {
+  int group_size = 32;    ///< 32, 64, 128 or 256; must divide the layer's inputs
+  bool symmetric = true;  ///< false: with zero points
+  Int4Activations activations = Int4Activations::kFloat;
+  bool operator==(const Int4WeightOnlyConfig&) const = default;
+};
+
+enum class Granularity { kPerRow, kPerTensor };
+
+/// fp8wo: float8 (e4m3) weights, one scale for each output channel or one for the layer.
+struct Float8WeightOnlyConfig {
+  Granularity granularity = Granularity::kPerRow;
+  bool operator==(const Float8WeightOnlyConfig&) const = default;
+};
+
+/// fp8dq: as fp8wo, and the activations are rounded to float8 at run time, with a scale for each row or one
+/// for all.
+struct Float8DynamicActivationFloat8WeightConfig {
+  Granularity granularity = Granularity::kPerRow;
+  bool operator==(const Float8DynamicActivationFloat8WeightConfig&) const = default;
+};
+
+/// Any width from 2 to 8 bits, stored densely packed, run by the nearest kernel.
+struct IntxWeightOnlyConfig {
+  int bits = 4;
+  int group_size = 32;  ///< 0: one scale for each output channel
+  bool symmetric = true;
+  bool operator==(const IntxWeightOnlyConfig&) const = default;
+};
+
+/// noquant: the layer is left alone. Of use in overrides.
+struct NoQuantConfig {
+  bool operator==(const NoQuantConfig&) const = default;
+};
+
+/// A config of any type, built in or the user's own: a type name and its fields. A value; equal configs have
+/// equal keys, whether they were made from a struct, from a scheme's name or from JSON.
+class QuantConfig {
+ public:
+  QuantConfig(const Int8WeightOnlyConfig& config);                   // NOLINT(google-explicit-constructor)
+  QuantConfig(const Int8DynamicActivationInt8WeightConfig& config);  // NOLINT(google-explicit-constructor)
+  QuantConfig(const Int4WeightOnlyConfig& config);                   // NOLINT(google-explicit-constructor)
+  QuantConfig(const Float8WeightOnlyConfig& config);                 // NOLINT(google-explicit-constructor)
+  QuantConfig(
+      const Float8DynamicActivationFloat8WeightConfig& config);  // NOLINT(google-explicit-constructor)
+  QuantConfig(const IntxWeightOnlyConfig& config);               // NOLINT(google-explicit-constructor)
+  QuantConfig(const NoQuantConfig& config);                      // NOLINT(google-explicit-constructor)
+  /// A scheme by one of its names: "int8wo", "int4weightonly", … kInvalidArgument, listing the names and the
+  /// nearest.
+  QuantConfig(std::string_view scheme);  // NOLINT(google-explicit-constructor)
+  QuantConfig(const char* scheme)
+      : QuantConfig(std::string_view(scheme)) {}  // NOLINT(google-explicit-constructor)
+
+  /// A registered type by its name, with fields as a JSON object; those left out have their defaults.
+  /// kInvalidArgument for an unknown type or field, and for a value that the type refuses.
+  static QuantConfig of_type(std::string_view type, std::string_view fields_json = "{}");
+  /// What to_json() gave: {"type": …, field: …}.
+  static QuantConfig from_json(std::string_view json);
+
+  const std::string& type() const { return type_; }  ///< "Int8WeightOnlyConfig"; stands in files
+  const std::string& fields() const {
+    return fields_;
+  }                             ///< all fields: canonical JSON, keys sorted, no spaces
+  std::string to_json() const;  ///< canonical: type and all fields
+  /// The type and those fields that differ from the default: "Int4WeightOnlyConfig(group_size=64)".
+  std::string describe() const;
+  /// The type and 16 hexadecimal digits of the SHA-256 of to_json(); stable across versions and machines.
+  std::string key() const;
+  bool is_noquant() const;
+  bool operator==(const QuantConfig&) const = default;
+
+  /// The struct that this config was made from, or nothing where it is of another type.
+  template <typename Config>
+  std::optional<Config> as() const;
+
+ private:
+  QuantConfig(std::string type, std::string fields) : type_(std::move(type)), fields_(std::move(fields)) {}
+  std::string type_;
+  std::string fields_;
+};
+
+/// A name that a config goes by.
+struct Scheme {
+  std::vector<std::string> names;  ///< the short one first: "int8wo", "int8weightonly"
+  QuantConfig config;
+  std::string weights;      ///< what becomes of them, for people
+  std::string activations;  ///< likewise
+  double bits_per_weight;   ///< stored, scales included, for a layer of 4096 inputs
+};
+
+/// The built-in schemes, in the order in which people should read them.
+const std::vector<Scheme>& schemes();
+
+}  // namespace halftone

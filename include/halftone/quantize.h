@@ -1,0 +1,75 @@
+// quantize_: one line makes a model low-bit, in a C++ module or in a captured graph.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "halftone/progress.h"
+#include "halftone/quant_config.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace halftone {
+
+class GraphModule;
+
+/// A layer that quantize_ looks at.
+struct LayerInfo {
+  std::string name;  ///< qualified: "encoder.layer.0.attention.query"
+  std::string kind;  ///< "linear", "embedding", "conv1d" (of kernel 1)
+  int64_t n = 0;     ///< outputs, or rows of an embedding
+  int64_t k = 0;     ///< inputs, or width of an embedding
+};
+
+/// Patterns are ECMAScript regular expressions that must match a layer's whole name. One that matches no
+/// layer is an error (kInvalidArgument), and so is one that does not parse.
+struct QuantizeOptions {
+  std::string include;                           ///< only these layers; empty: all
+  std::string exclude;                           ///< not these; empty: none
+  std::function<bool(const LayerInfo&)> filter;  ///< only layers for which it is true
+  int64_t min_weights = 0;                       ///< layers with fewer weights are kept
+  bool embeddings = false;                       ///< also embeddings, where the config has a kernel for them
+  /// For single layers, the first match counts; stronger than everything above. NoQuantConfig keeps the
+  /// layer.
+  std::vector<std::pair<std::string, QuantConfig>> overrides;
+  bool dry_run = false;       ///< only the report; nothing is changed
+  ProgressCallback progress;  ///< a layer a step
+};
+
+/// What became of one layer.
+struct LayerReport {
+  LayerInfo layer;
+  enum class Outcome { kQuantized, kKept, kAlready } outcome = Outcome::kKept;
+  std::optional<QuantConfig> config;  ///< where quantized, now or before
+  std::string reason;                 ///< why it was kept
+  int64_t bytes_before = 0;           ///< of the weight
+  int64_t bytes_after = 0;
+};
+
+struct QuantizeReport {
+  std::vector<LayerReport> layers;  ///< in the model's order
+  int64_t bytes_before = 0;         ///< of all parameters and buffers, tied ones once
+  int64_t bytes_after = 0;
+  size_t count(LayerReport::Outcome outcome) const;
+  std::string to_text() const;  ///< a table of at most 100 columns
+  std::string to_json() const;
+};
+
+/// In place, on every linear of the module (torch::nn::Linear wherever it is held, MultiheadAttention's
+/// projections): the weight becomes a quantized tensor and the forward code stays as it is. Layers that are
+/// quantized already with the same config are skipped and listed; with another one: kInvalidArgument. Nothing
+/// to quantize: kInvalidArgument. On an error the module is as it was. Changes no process-wide setting.
+QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
+                         const QuantizeOptions& options = {});
+
+/// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
+/// operators on plain integer tensors. Weights that nothing else uses leave the graph.
+QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});
+
+}  // namespace halftone

@@ -4,8 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
-
 #include "halftone/summary.h"
 
 namespace halftone::cli {
@@ -34,26 +32,6 @@ std::string describe_result(const Argument& result) {
   if (result.get_if<double>() != nullptr) return "float";
   if (result.get_if<std::string>() != nullptr) return "string";
   return result.is_none() ? "None" : "constant";
-}
-
-std::string describe_bytes(int64_t bytes) {
-  constexpr std::array<std::string_view, 4> kUnits = {"kB", "MB", "GB", "TB"};
-  if (bytes < 1000) return fmt::format("{} B", bytes);
-  double amount = static_cast<double>(bytes) / 1000;
-  size_t unit = 0;
-  // 999.95 and more would be written as 1000.0.
-  while (amount >= 999.95 && unit + 1 < kUnits.size()) {
-    amount /= 1000;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", amount, kUnits[unit]);
-}
-
-std::string with_commas(int64_t number) {
-  std::string text = fmt::to_string(number);
-  for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
-    text.insert(i, ",");
-  return text;
 }
 
 }  // namespace halftone::cli

@@ -3,10 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <cstdint>
 #include <string>
-#include <string_view>
-#include <vector>
 
 #include "halftone/graph.h"
 
@@ -20,9 +17,5 @@ std::string describe_sizes(at::IntArrayRef sizes);
 std::string describe_value(const Value& value);
 /// The same for what a graph returns, which may be a constant.
 std::string describe_result(const Argument& result);
-/// "90.4 MB" (decimal units), "312 B".
-std::string describe_bytes(int64_t bytes);
-/// "22,713,216".
-std::string with_commas(int64_t number);
 
 }  // namespace halftone::cli

@@ -5,9 +5,9 @@
 
 #include "console.h"
 #include "describe.h"
+#include "halftone/table.h"
 #include "inspect_report.h"
 #include "quantizable.h"
-#include "table.h"
 
 namespace halftone::cli {
 

@@ -12,7 +12,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/error.h"
-#include "table.h"
+#include "halftone/table.h"
 
 namespace halftone::cli {
 

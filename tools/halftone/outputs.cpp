@@ -12,8 +12,8 @@
 #include "console.h"
 #include "describe.h"
 #include "halftone/error.h"
+#include "halftone/table.h"
 #include "halftone/tensor_file.h"
-#include "table.h"
 
 namespace halftone::cli {
 

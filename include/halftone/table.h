@@ -1,10 +1,11 @@
-// Text tables that fit the width of a page.
+// Text for people: tables that fit the width of a page, lists, and numbers as they are read.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
-namespace halftone::cli {
+namespace halftone {
 
 enum class Align { kLeft, kRight };
 
@@ -35,4 +36,9 @@ std::string shorten(const std::string& text, int width);
 /// not enough.
 std::string shorten_name(const std::string& name, int width);
 
-}  // namespace halftone::cli
+/// "90.4 MB" (decimal units), "312 B".
+std::string describe_bytes(int64_t bytes);
+/// "22,713,216".
+std::string with_commas(int64_t number);
+
+}  // namespace halftone

@@ -1,10 +1,10 @@
-#include "table.h"
+#include "halftone/table.h"
 
 #include <gmock/gmock.h>
 
 #include <sstream>
 
-namespace halftone::cli {
+namespace halftone {
 namespace {
 
 using testing::HasSubstr;
@@ -70,4 +70,4 @@ TEST(Wrap, BreaksAtSpacesAndIndents) {
 }
 
 }  // namespace
-}  // namespace halftone::cli
+}  // namespace halftone

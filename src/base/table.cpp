@@ -1,12 +1,15 @@
-#include "table.h"
+#include "halftone/table.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <numeric>
 #include <sstream>
 #include <string_view>
 
-namespace halftone::cli {
+namespace halftone {
 
 namespace {
 
@@ -130,4 +133,24 @@ std::string render_table(const std::vector<Column>& columns, const std::vector<R
   return text;
 }
 
-}  // namespace halftone::cli
+std::string describe_bytes(int64_t bytes) {
+  constexpr std::array<std::string_view, 4> kUnits = {"kB", "MB", "GB", "TB"};
+  if (bytes < 1000) return fmt::format("{} B", bytes);
+  double amount = static_cast<double>(bytes) / 1000;
+  size_t unit = 0;
+  // 999.95 and more would be written as 1000.0.
+  while (amount >= 999.95 && unit + 1 < kUnits.size()) {
+    amount /= 1000;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", amount, kUnits[unit]);
+}
+
+std::string with_commas(int64_t number) {
+  std::string text = fmt::to_string(number);
+  for (int64_t i = static_cast<int64_t>(text.size()) - 3; i > (number < 0 ? 1 : 0); i -= 3)
+    text.insert(i, ",");
+  return text;
+}
+
+}  // namespace halftone

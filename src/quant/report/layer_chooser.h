@@ -1,0 +1,62 @@
+// Decides, layer by layer, what quantize_ does with a model: the options' rules in one place for modules and
+// graphs.
+#pragma once
+
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/quantize.h"
+
+namespace halftone {
+
+/// What is known of a layer before the options are asked.
+struct LayerState {
+  std::optional<QuantConfig> already = std::nullopt;  ///< the config it is quantized with
+  std::string obstacle = {};  ///< why it cannot be quantized, whatever the options say; empty: it can
+};
+
+/// Use: choose() for every layer in the model's order, then finish(), and only then change the model.
+class LayerChooser {
+ public:
+  /// kInvalidArgument, naming the pattern, for one that does not parse.
+  LayerChooser(const QuantConfig& config, const QuantizeOptions& options);
+
+  /// The layer's outcome and config, or the reason why it is kept; bytes are left to the caller.
+  /// kInvalidArgument where the layer is quantized already and another config was chosen for it.
+  LayerReport choose(const LayerInfo& layer, const LayerState& state = {});
+
+  /// kInvalidArgument where a pattern matched no layer; where a format refused layers, naming all of them;
+  /// and where nothing is to be done, with every layer and why it was kept.
+  void finish() const;
+
+ private:
+  struct Pattern {
+    std::string role;  ///< "include", "exclude", "override"
+    std::string text;
+    std::regex regex;
+    bool matched = false;
+    bool matches(const std::string& name);
+  };
+  struct Choice {
+    std::optional<QuantConfig> config;
+    std::string reason;
+  };
+  static Pattern make_pattern(std::string role, const std::string& text);
+  Choice choose_config(const LayerInfo& layer);
+  LayerReport keep(LayerReport report, std::string reason);
+
+  QuantConfig config_;
+  QuantizeOptions options_;
+  std::optional<Pattern> include_;
+  std::optional<Pattern> exclude_;
+  std::vector<Pattern> overrides_;  ///< in the options' order
+  std::vector<std::string> names_;
+  std::vector<std::string> kept_;     ///< "name: reason"
+  std::vector<std::string> refused_;  ///< likewise
+  size_t done_ = 0;                   ///< layers to quantize, or quantized already as asked
+};
+
+}  // namespace halftone

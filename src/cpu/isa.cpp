@@ -52,6 +52,7 @@ CpuFeatures detect_cpu_features() {
   uint32_t eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid(1, &eax, &ebx, &ecx, &edx) == 0) return features;
   features.fma = has_bit(ecx, 12);
+  features.f16c = has_bit(ecx, 29);
   const bool osxsave = has_bit(ecx, 27);
   if (osxsave) {
     const uint64_t xcr0 = read_xcr0();
@@ -70,7 +71,7 @@ CpuFeatures detect_cpu_features() {
 }
 
 Isa isa_of(const CpuFeatures& f) {
-  const bool avx2 = f.avx2 && f.fma && f.os_saves_ymm;
+  const bool avx2 = f.avx2 && f.fma && f.f16c && f.os_saves_ymm;
   if (!avx2) return Isa::kScalar;
   const bool avx512 = f.avx512f && f.avx512bw && f.avx512vl && f.avx512dq && f.avx512vnni && f.os_saves_zmm;
   return avx512 ? Isa::kAvx512Vnni : Isa::kAvx2;

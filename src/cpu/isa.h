@@ -10,7 +10,7 @@ namespace halftone {
 /// A rung of the ladder: a machine that has one level has every level below it.
 enum class Isa {
   kScalar,      ///< plain C++, every machine
-  kAvx2,        ///< AVX2 and FMA, 256-bit registers saved by the operating system
+  kAvx2,        ///< AVX2, FMA and F16C, 256-bit registers saved by the operating system
   kAvx512Vnni,  ///< AVX-512 F, BW, VL, DQ and VNNI, 512-bit registers saved by the operating system
 };
 
@@ -27,6 +27,7 @@ std::optional<Isa> try_parse_isa(std::string_view name);
 struct CpuFeatures {
   bool avx2 = false;
   bool fma = false;
+  bool f16c = false;
   bool avx512f = false;
   bool avx512bw = false;
   bool avx512vl = false;

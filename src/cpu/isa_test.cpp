@@ -14,6 +14,7 @@ namespace {
 CpuFeatures everything() {
   return {.avx2 = true,
           .fma = true,
+          .f16c = true,
           .avx512f = true,
           .avx512bw = true,
           .avx512vl = true,
@@ -48,7 +49,8 @@ TEST(Isa, EveryMissingFeatureLowersTheLevel) {
     features.*bit = false;
     EXPECT_EQ(isa_of(features), Isa::kAvx2);
   }
-  for (bool CpuFeatures::*bit : {&CpuFeatures::avx2, &CpuFeatures::fma, &CpuFeatures::os_saves_ymm}) {
+  for (bool CpuFeatures::*bit :
+       {&CpuFeatures::avx2, &CpuFeatures::fma, &CpuFeatures::f16c, &CpuFeatures::os_saves_ymm}) {
     CpuFeatures features = everything();
     features.*bit = false;
     EXPECT_EQ(isa_of(features), Isa::kScalar);
@@ -89,7 +91,7 @@ TEST(Isa, AgreesWithTheOperatingSystem) {
   const auto has = [&](const char* name) {
     return flags.find(std::string(" ") + name + " ") != std::string::npos;
   };
-  const bool avx2 = has("avx2") && has("fma");
+  const bool avx2 = has("avx2") && has("fma") && has("f16c");
   const bool vnni =
       avx2 && has("avx512f") && has("avx512bw") && has("avx512vl") && has("avx512dq") && has("avx512_vnni");
   EXPECT_EQ(machine_isa(), vnni ? Isa::kAvx512Vnni : avx2 ? Isa::kAvx2 : Isa::kScalar);

@@ -7,11 +7,15 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <mutex>
 #include <random>
+#include <set>
 #include <span>
+#include <thread>
 #include <vector>
 
 #include "cpu/isa.h"
+#include "cpu/thread_pool.h"
 
 namespace halftone::kernels::testing {
 
@@ -70,6 +74,25 @@ class Random {
 
  private:
   std::mt19937 engine_;
+};
+
+/// A pool of two that remembers which threads ran a task: a test asks whether the work was really split.
+class CountingSplitter final : public Splitter {
+ public:
+  int threads() const override { return pool_.threads(); }
+  void run(int64_t count, SplitTask task) override {
+    pool_.run(count, [&](int64_t index, int thread) {
+      task(index, thread);
+      const std::lock_guard lock(mutex_);
+      seen_.insert(std::this_thread::get_id());
+    });
+  }
+  size_t threads_seen() const { return seen_.size(); }
+
+ private:
+  ThreadPool pool_{2};
+  std::mutex mutex_;
+  std::set<std::thread::id> seen_;
 };
 
 /// The entries of a table that this machine can run.

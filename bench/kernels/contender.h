@@ -1,8 +1,12 @@
-// One thing to time in a case: ours or a peer's.
+// What the benchmark times: cases, and in each case the contenders, ours and the peers'.
+//
+// A new operation is one function that returns a Contender, and one line in linear_contenders() or
+// attention_contenders() of ours.cpp or peers.cpp.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,30 +14,52 @@
 
 namespace halftone::bench {
 
+enum class Suite { kLinear, kAttention };
+
+/// Linear: y [m][n] = x [m][k] · Wᵀ. Attention: m queries and n keys of k elements in each of kHeads heads.
 struct Shape {
   int64_t m, n, k;
+};
+
+inline constexpr int64_t kHeads = 12;
+
+struct Case {
+  Suite suite;
+  Shape shape;
+  int threads;
 };
 
 /// Which multiply-add sequence bounds a contender.
 enum class Peak { kNone, kChain, kExact8, kFma };
 
 struct Contender {
-  std::string name;
+  std::string label;   ///< short, unique in a case
+  std::string kernel;  ///< of ours its name in the table, of a peer what is called
+  bool ours = true;
+  std::string rival;  ///< the label of the peer that does the same job, if any
   Peak peak = Peak::kNone;
-  int64_t weight_bytes = 0;           ///< read once a call
+  double macs = 0;                    ///< multiply-adds of a call
+  double bytes = 0;                   ///< that a call must read from memory: the weights and their scales
   std::function<void(int turn)> run;  ///< `turn` rotates the weights
-  /// Largest difference to the expected result relative to the largest expected value, from one run before
-  /// timing; negative: no answer.
+  /// Largest difference to the expected result relative to the largest expected value, of one run.
   std::function<double()> error;
+  double bound = 0;  ///< an error above it is wrong and stops the benchmark; 0: only shown
 };
+
+/// The peer that every linear and every attention is compared with.
+inline constexpr const char* kBaselines[] = {"at::linear", "at::sdpa"};
 
 /// Distinct weights used in turn, so that weights come from memory where a real model's would: 96 MB in all,
 /// at most 16.
 int rotations(int64_t weight_bytes);
 
-std::vector<Contender> our_contenders(const Shape& shape, Splitter& splitter);
+std::vector<Contender> our_contenders(const Case& c, Splitter& splitter);
 
 /// The peers through ATen, where the benchmark is built with torch; else nothing.
-std::vector<Contender> peer_contenders(const Shape& shape, int threads);
+std::vector<Contender> peer_contenders(const Case& c);
+
+/// On ATen's threads where there are any, so that ours and the peers do not fight for the cores; else a
+/// ThreadPool.
+std::unique_ptr<Splitter> make_splitter(int threads);
 
 }  // namespace halftone::bench

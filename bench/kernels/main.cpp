@@ -1,146 +1,165 @@
 // kernels_bench: our kernels beside the machine's limits and, where built with torch, beside what a user has
 // today.
 //
-//   kernels_bench [--threads 1|2|…] [--shape MxNxK]… [--seconds S] [--json]
+//   kernels_bench [--suite=linear|attention] [--threads=1,2] [--m=1,32,…] [--shapes=NxK,…] [--json=FILE]
+//                 [--benchmark_…]
 //
-// Method: in each case every contender first gives its answer, which is checked; then all contenders run in
-// turn, round after round, so that noise of the machine hits them alike; the least time is printed, because
-// on a shared machine it is the one that says most about the code, and the median beside it. Weights rotate.
-// One thread is timed by its processor time (clock.h).
+// Method: in each case every contender first gives its answer, which is checked. Then Google Benchmark runs
+// all of them in random turns (7 rounds of at least 20 ms each), so that a drift of the machine hits them
+// alike. The table shows the median of all calls. Weights rotate. One thread is timed by its processor time
+// (clock.h). Google Benchmark's own options work: --benchmark_min_time, --benchmark_repetitions and
+// --benchmark_filter, which sees "contender/MxNxK/threads".
+#include <benchmark/benchmark.h>
+
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
+#include <sstream>
 
 #include "clock.h"
 #include "contender.h"
 #include "cpu/isa.h"
-#include "cpu/thread_pool.h"
 #include "halftone/error.h"
 #include "peaks.h"
+#include "report.h"
 
 namespace halftone::bench {
 namespace {
 
 struct Options {
-  int threads = 1;
-  double budget = 0.4;  ///< seconds, for each contender and case
-  bool json = false;
-  std::vector<Shape> shapes;
+  Suite suite = Suite::kLinear;
+  std::vector<int64_t> threads = {1, 2};
+  std::vector<int64_t> m;
+  std::vector<std::pair<int64_t, int64_t>> shapes;  // (n, k); attention takes only k, the size of a head
+  std::string json;
 };
 
-struct Times {
-  double least = 1e9;
-  std::vector<double> all;
-  double median() {
-    std::nth_element(all.begin(), all.begin() + static_cast<long>(all.size() / 2), all.end());
-    return all[all.size() / 2];
-  }
-};
-
-double peak_of(const Peaks& peaks, Peak peak) {
-  switch (peak) {
-    case Peak::kChain:
-      return peaks.chain_gmac;
-    case Peak::kExact8:
-      return peaks.exact8_gmac;
-    case Peak::kFma:
-      return peaks.fma_gmac;
-    case Peak::kNone:
-      break;
-  }
-  return 0;
+[[noreturn]] void refuse(const std::string& what) {
+  throw Error(ErrorCode::kInvalidArgument, "kernels_bench: bad argument " + what);
 }
 
-void print_row(const Options& o, const Shape& s, const Contender& c, Times& t, const Peaks& peaks,
-               double error) {
-  const double gmac = static_cast<double>(s.m * s.n * s.k) / t.least * 1e-9;
-  const double gbs = static_cast<double>(c.weight_bytes) / t.least * 1e-9;
-  const double peak = peak_of(peaks, c.peak);
-  const char* format = o.json ? "{\"m\": %ld, \"n\": %ld, \"k\": %ld, \"threads\": %d, \"name\": \"%s\", "
-                                "\"ms\": %.4f, \"median_ms\": %.4f, "
-                                "\"gmac\": %.1f, \"peak\": %.3f, \"read\": %.3f, \"error\": %.2e}\n"
-                              : "%5ld %6ld %6ld %2d  %-42s %9.4f %9.4f %7.1f  %6.3f  %6.3f  %.1e\n";
-  std::printf(format, s.m, s.n, s.k, o.threads, c.name.c_str(), t.least * 1e3, t.median() * 1e3, gmac,
-              peak > 0 ? gmac / peak : 0.0, gbs / peaks.read_gbs, error);
-  std::fflush(stdout);
-}
-
-void run_case(const Options& o, const Shape& s, Splitter& splitter, const Peaks& peaks) {
-  std::vector<Contender> contenders = our_contenders(s, splitter);
-  for (Contender& peer : peer_contenders(s, o.threads)) contenders.push_back(std::move(peer));
-  std::vector<Times> times(contenders.size());
-  std::vector<double> errors;
-  for (Contender& c : contenders) errors.push_back(c.error());
-  const double end = seconds(o.threads) + o.budget * static_cast<double>(contenders.size());
-  for (int round = 0; round < 5 || seconds(o.threads) < end; ++round) {
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      const double start = seconds(o.threads);
-      contenders[i].run(round);
-      const double took = seconds(o.threads) - start;
-      times[i].least = std::min(times[i].least, took);
-      times[i].all.push_back(took);
-    }
+std::vector<int64_t> numbers(const std::string& list) {
+  std::vector<int64_t> all;
+  std::stringstream stream(list);
+  for (std::string item; std::getline(stream, item, ',');) {
+    all.push_back(std::atol(item.c_str()));
+    if (all.back() <= 0) refuse(list);
   }
-  for (size_t i = 0; i < contenders.size(); ++i) print_row(o, s, contenders[i], times[i], peaks, errors[i]);
+  return all;
 }
 
 Options parse(int argc, char** argv) {
   Options o;
+  std::string suite = "linear";
   for (int i = 1; i < argc; ++i) {
-    const char* next = i + 1 < argc ? argv[i + 1] : "";
-    Shape s{};
-    if (std::strcmp(argv[i], "--json") == 0) {
-      o.json = true;
-    } else if (std::strcmp(argv[i], "--threads") == 0) {
-      o.threads = std::atoi(next), ++i;
-    } else if (std::strcmp(argv[i], "--seconds") == 0) {
-      o.budget = std::atof(next), ++i;
-    } else if (std::strcmp(argv[i], "--shape") == 0 &&
-               std::sscanf(next, "%ldx%ldx%ld", &s.m, &s.n, &s.k) == 3) {
-      o.shapes.push_back(s), ++i;
+    const std::string argument = argv[i];
+    const size_t equal = argument.find('=');
+    const std::string name = argument.substr(0, equal);
+    const std::string value = equal == std::string::npos ? "" : argument.substr(equal + 1);
+    if (name == "--suite" && (value == "linear" || value == "attention")) {
+      suite = value;
+    } else if (name == "--threads") {
+      o.threads = numbers(value);
+    } else if (name == "--m") {
+      o.m = numbers(value);
+    } else if (name == "--json") {
+      o.json = value;
+    } else if (name == "--shapes") {
+      std::stringstream stream(value);
+      for (std::string item; std::getline(stream, item, ',');) {
+        std::pair<int64_t, int64_t> nk;
+        if (std::sscanf(item.c_str(), "%ldx%ld", &nk.first, &nk.second) != 2) refuse(argument);
+        o.shapes.push_back(nk);
+      }
     } else {
-      throw Error(ErrorCode::kInvalidArgument, std::string("kernels_bench: bad argument ") + argv[i]);
+      refuse(argument);
     }
   }
-  if (o.shapes.empty()) {
-    constexpr int64_t kNk[][2] = {{384, 384},   {1536, 384},  {384, 1536},
-                                  {1024, 1024}, {4096, 4096}, {11008, 4096}};
-    for (const auto& nk : kNk) {
-      for (int64_t m : {1, 4, 8, 32, 128, 512}) o.shapes.push_back({m, nk[0], nk[1]});
-    }
-  }
+  const bool linear = suite == "linear";
+  o.suite = linear ? Suite::kLinear : Suite::kAttention;
+  if (o.m.empty() && linear) o.m = {1, 4, 8, 32, 128, 512};
+  if (o.m.empty()) o.m = {8, 16, 32, 64, 128, 256, 512, 1024, 2048};
+  if (o.shapes.empty() && linear)
+    o.shapes = {{384, 384}, {1536, 384}, {384, 1536}, {1024, 1024}, {4096, 4096}, {11008, 4096}};
+  if (o.shapes.empty()) o.shapes = {{0, 64}};
   return o;
 }
 
-Peaks larger(const Peaks& a, const Peaks& b) {
-  return {std::max(a.read_gbs, b.read_gbs), std::max(a.chain_gmac, b.chain_gmac),
-          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.fma_gmac, b.fma_gmac)};
+/// Google Benchmark only runs; Report prints.
+class Silent : public benchmark::BenchmarkReporter {
+ public:
+  bool ReportContext(const Context&) override { return true; }
+  void ReportRuns(const std::vector<Run>&) override {}
+};
+
+void register_contender(const Case& c, const Contender& contender, Sample& sample) {
+  char name[160];
+  std::snprintf(name, sizeof(name), "%s/%ldx%ldx%ld/%d", contender.label.c_str(), c.shape.m, c.shape.n,
+                c.shape.k, c.threads);
+  benchmark::RegisterBenchmark(name, [&contender, &sample, threads = c.threads](benchmark::State& state) {
+    for (auto _ : state) {
+      const double start = seconds(threads);
+      contender.run(static_cast<int>(sample.seconds.size()));
+      sample.seconds.push_back(seconds(threads) - start);
+      state.SetIterationTime(std::max(sample.seconds.back(), 1e-9));
+    }
+  })->UseManualTime();
 }
 
-void print_peaks(const Options& o, const Peaks& peaks) {
-  std::printf(o.json ? "{\"isa\": \"%s\", \"threads\": %d, \"read_gbs\": %.1f, \"chain_gmac\": %.1f, "
-                       "\"exact8_gmac\": %.1f, \"fma_gmac\": %.1f}\n"
-                     : "# isa %s, %d threads: reads %.1f GB/s; peaks: 7-bit chain %.1f, exact 8-bit %.1f, "
-                       "fp32 %.1f GMAC/s\n",
-              std::string(to_string(active_isa())).c_str(), o.threads, peaks.read_gbs, peaks.chain_gmac,
-              peaks.exact8_gmac, peaks.fma_gmac);
+void check_answers(const std::vector<Contender>& contenders, std::vector<Sample>& samples) {
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    const Contender& c = contenders[i];
+    samples[i].error = c.error();
+    if (c.bound > 0 && !(samples[i].error <= c.bound)) {
+      throw Error(ErrorCode::kInternal, c.kernel + " is wrong: error " + std::to_string(samples[i].error));
+    }
+  }
+}
+
+void run_case(const Case& c, Splitter& splitter, const Peaks& peaks, Report& report) {
+  std::vector<Contender> contenders = our_contenders(c, splitter);
+  for (Contender& peer : peer_contenders(c)) contenders.push_back(std::move(peer));
+  std::vector<Sample> samples(contenders.size());
+  check_answers(contenders, samples);
+  for (size_t i = 0; i < contenders.size(); ++i) register_contender(c, contenders[i], samples[i]);
+  Silent silent;
+  benchmark::RunSpecifiedBenchmarks(&silent);
+  benchmark::ClearRegisteredBenchmarks();
+  report.add(c, contenders, samples, peaks);
+}
+
+void print_peaks(int64_t threads, const Peaks& peaks) {
+  std::printf(
+      "\n%s, threads %ld: reads %.1f GB/s; multiply-adds: saturating chain %.1f, exact 8-bit %.1f, "
+      "fp32 %.1f G/s\n",
+      std::string(to_string(active_isa())).c_str(), threads, peaks.read_gbs, peaks.chain_gmac,
+      peaks.exact8_gmac, peaks.fma_gmac);
 }
 
 int run(int argc, char** argv) {
-  const Options o = parse(argc, argv);
-  ThreadPool pool(o.threads);
-  Peaks peaks = measure_peaks(pool, 10);
-  print_peaks(o, peaks);
-  if (!o.json)
-    std::printf(
-        "#   m      n      k thr kernel                                      least ms  median  GMAC/s  /peak "
-        "  /read   error\n");
-  for (const Shape& s : o.shapes) {
-    peaks = larger(peaks, measure_peaks(pool, 1));  // a neighbour may have lowered the first measurement
-    run_case(o, s, pool, peaks);
+  // Defaults first: what the user says later wins.
+  std::vector<char*> arguments(argv, argv + argc);
+  char interleave[] = "--benchmark_enable_random_interleaving=true", rounds[] = "--benchmark_repetitions=7",
+       least[] = "--benchmark_min_time=0.02";
+  arguments.insert(arguments.begin() + 1, {interleave, rounds, least});
+  int count = static_cast<int>(arguments.size());
+  benchmark::Initialize(&count, arguments.data());
+  const Options o = parse(count, arguments.data());
+  Report report;
+  for (int64_t threads : o.threads) {
+    const std::unique_ptr<Splitter> splitter = make_splitter(static_cast<int>(threads));
+    Peaks peaks = measure_peaks(*splitter, 10);
+    print_peaks(threads, peaks);
+    for (const auto& [n, k] : o.shapes) {
+      for (int64_t m : o.m) {
+        peaks = larger(peaks, measure_peaks(*splitter, 1));  // a neighbour may have lowered the first
+        const Shape shape{m, o.suite == Suite::kLinear ? n : m, k};
+        run_case({o.suite, shape, static_cast<int>(threads)}, *splitter, peaks, report);
+      }
+    }
+    report.set_peaks(static_cast<int>(threads), peaks);
   }
-  print_peaks(o, peaks);
+  if (!o.json.empty()) report.write_json(o.json);
   return 0;
 }
 

@@ -50,6 +50,11 @@ double read_peak(Splitter& splitter, int rounds) {
 
 }  // namespace
 
+Peaks larger(const Peaks& a, const Peaks& b) {
+  return {std::max(a.read_gbs, b.read_gbs), std::max(a.chain_gmac, b.chain_gmac),
+          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.fma_gmac, b.fma_gmac)};
+}
+
 Peaks measure_peaks(Splitter& splitter, int rounds) {
   Peaks peaks;
   if (machine_isa() < Isa::kAvx2) return peaks;

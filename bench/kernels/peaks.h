@@ -13,6 +13,9 @@ struct Peaks {
   double fma_gmac = 0;     ///< fp32 fused multiply-add
 };
 
+/// The larger of each.
+Peaks larger(const Peaks& a, const Peaks& b);
+
 /// Best of `rounds` short rounds on all threads of the splitter. Multiply-add peaks are 0 without AVX2.
 Peaks measure_peaks(Splitter& splitter, int rounds);
 

@@ -1,0 +1,74 @@
+#include "data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace halftone::bench {
+namespace {
+
+struct Generator {
+  uint64_t state;
+  explicit Generator(uint32_t seed) : state(0x9e3779b97f4a7c15u * (seed + 1)) {}
+  uint64_t operator()() {
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+  }
+};
+
+}  // namespace
+
+std::vector<float> random_floats(int64_t count, uint32_t seed) {
+  Generator next(seed);
+  std::vector<float> values(static_cast<size_t>(count));
+  for (float& v : values) {
+    const uint64_t r = next();
+    const auto sum = static_cast<int64_t>((r & 0xffff) + (r >> 16 & 0xffff) + (r >> 32 & 0xffff) + (r >> 48));
+    v = static_cast<float>(sum - 2 * 0xffff) * (1.7320508f / 65536);
+  }
+  return values;
+}
+
+std::vector<int8_t> random_bytes(int64_t count, int lo, int hi, uint32_t seed) {
+  Generator next(seed);
+  std::vector<int8_t> values(static_cast<size_t>(count));
+  const auto range = static_cast<uint64_t>(hi - lo + 1);
+  for (int8_t& v : values) v = static_cast<int8_t>(lo + static_cast<int>((next() >> 32) * range >> 32));
+  return values;
+}
+
+Memory allocate(size_t bytes) {
+  return Memory(std::aligned_alloc(64, (bytes + 63) / 64 * 64), std::free);
+}
+
+int rotations(int64_t weight_bytes) {
+  return static_cast<int>(
+      std::clamp<int64_t>((int64_t{96} << 20) / std::max<int64_t>(weight_bytes, 1), 1, 16));
+}
+
+Rotation::Rotation(size_t bytes, const std::function<void(void*)>& pack) {
+  copies_.push_back(allocate(bytes));
+  pack(copies_[0].get());
+  while (static_cast<int>(copies_.size()) < rotations(static_cast<int64_t>(bytes))) {
+    copies_.push_back(allocate(bytes));
+    std::memcpy(copies_.back().get(), copies_[0].get(), bytes);
+  }
+}
+
+double linear_error(const std::vector<float>& y, const std::vector<float>& x,
+                    const std::function<float(int64_t, int64_t)>& w, const Shape& s) {
+  double worst = 0, largest = 0;
+  for (int64_t i : {int64_t{0}, s.m - 1}) {
+    for (int64_t j = 0; j < s.n; j += std::max<int64_t>(1, s.n / 64)) {
+      double sum = 0;
+      for (int64_t k = 0; k < s.k; ++k) sum += double{x[static_cast<size_t>(i * s.k + k)]} * w(j, k);
+      worst = std::max(worst, std::abs(sum - y[static_cast<size_t>(i * s.n + j)]));
+      largest = std::max(largest, std::abs(sum));
+    }
+  }
+  return worst / largest;
+}
+
+}  // namespace halftone::bench

@@ -1,0 +1,171 @@
+#include "report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cpu/isa.h"
+#include "halftone/error.h"
+
+namespace halftone::bench {
+namespace {
+
+double peak_of(const Peaks& peaks, Peak peak) {
+  switch (peak) {
+    case Peak::kChain:
+      return peaks.chain_gmac;
+    case Peak::kExact8:
+      return peaks.exact8_gmac;
+    case Peak::kFma:
+      return peaks.fma_gmac;
+    case Peak::kNone:
+      break;
+  }
+  return 0;
+}
+
+double share(double rate, double limit) {
+  return limit > 0 ? rate / limit : 0;
+}
+
+std::string cpu_name() {
+  std::ifstream file("/proc/cpuinfo");
+  std::string line, name = "unknown", family, model;
+  while (std::getline(file, line) && !line.empty()) {
+    const std::string value = line.substr(std::min(line.size(), line.find(':') + 2));
+    if (line.starts_with("model name")) name = value;
+    if (line.starts_with("cpu family")) family = value;
+    if (line.starts_with("model\t")) model = value;
+  }
+  return name + " (family " + family + ", model " + model + ")";
+}
+
+const char* suite_name(Suite suite) {
+  return suite == Suite::kLinear ? "linear" : "attention";
+}
+
+}  // namespace
+
+double Sample::quantile(double q) const {
+  std::vector<double> sorted = seconds;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+void Report::add(const Case& c, const std::vector<Contender>& contenders, const std::vector<Sample>& samples,
+                 const Peaks& peaks) {
+  const auto median_of = [&](const std::string& label) {
+    for (size_t i = 0; i < contenders.size(); ++i) {
+      if (contenders[i].label == label && !samples[i].seconds.empty()) return samples[i].median();
+    }
+    return 0.0;
+  };
+  const double baseline = median_of(kBaselines[static_cast<int>(c.suite)]);
+  print_heading(c);
+  for (size_t i = 0; i < contenders.size(); ++i) {
+    if (samples[i].seconds.empty()) continue;
+    Row row{c, contenders[i]};
+    row.contender.run = nullptr;  // they own the weights
+    row.contender.error = nullptr;
+    row.median = samples[i].median();
+    row.spread = samples[i].spread();
+    row.least = samples[i].quantile(0);
+    row.error = samples[i].error;
+    row.to_baseline = share(row.median, baseline);
+    row.to_rival = share(row.median, median_of(row.contender.rival));
+    print(row, peaks);
+    rows_.push_back(std::move(row));
+  }
+  std::fflush(stdout);
+}
+
+void Report::print_heading(const Case& c) {
+  char text[100];
+  const char* format =
+      c.suite == Suite::kLinear ? "N %ld, K %ld, threads %d" : "%ld heads of %ld, threads %d";
+  std::snprintf(text, sizeof(text), format, c.suite == Suite::kLinear ? c.shape.n : kHeads, c.shape.k,
+                c.threads);
+  if (heading_ == text) return;
+  heading_ = text;
+  std::printf("\n%s\n    M contender            ms   +-%% GMAC/s peak%% chain read%% %s rival\n", text,
+              c.suite == Suite::kLinear ? "linear" : "  sdpa");
+}
+
+double Report::Row::of_peak(const Peaks& peaks) const {
+  return share(gmac(), peak_of(peaks, contender.peak));
+}
+
+double Report::Row::of_chain(const Peaks& peaks) const {
+  const bool integers = contender.peak == Peak::kChain || contender.peak == Peak::kExact8;
+  return integers ? share(gmac(), peaks.chain_gmac) : 0;
+}
+
+double Report::Row::of_read(const Peaks& peaks) const {
+  return share(contender.bytes / median * 1e-9, peaks.read_gbs);
+}
+
+void Report::print(const Row& row, const Peaks& peaks) {
+  const auto cell = [](double value, const char* format) {
+    char text[16] = "-";
+    if (value > 0) std::snprintf(text, sizeof(text), format, value);
+    return std::string(text);
+  };
+  std::printf("%5ld %-16s %8.3f %5.1f %6.1f %5s %5s %5s %6s %5s%s%s\n", row.where.shape.m,
+              row.contender.label.c_str(), row.median * 1e3, row.spread * 100, row.gmac(),
+              cell(row.of_peak(peaks) * 100, "%.0f").c_str(), cell(row.of_chain(peaks) * 100, "%.0f").c_str(),
+              cell(row.of_read(peaks) * 100, "%.0f").c_str(), cell(row.to_baseline, "%.2f").c_str(),
+              cell(row.to_rival, "%.2f").c_str(), row.slower() ? "  slower than " : "",
+              row.slower() ? kBaselines[static_cast<int>(row.where.suite)] : "");
+}
+
+const Peaks& Report::peaks_for(int threads) const {
+  return std::find_if(peaks_.begin(), peaks_.end(), [&](const auto& p) { return p.first == threads; })
+      ->second;
+}
+
+void Report::set_peaks(int threads, const Peaks& peaks) {
+  peaks_.emplace_back(threads, peaks);
+}
+
+void Report::write_json(const std::string& path) const {
+  nlohmann::json all;
+  all["cpu"] = cpu_name();
+  all["cores"] = std::thread::hardware_concurrency();
+  all["isa"] = to_string(active_isa());
+  for (const auto& [threads, p] : peaks_) {
+    all["peaks"].push_back({{"threads", threads},
+                            {"read_gbs", p.read_gbs},
+                            {"chain_gmac", p.chain_gmac},
+                            {"exact8_gmac", p.exact8_gmac},
+                            {"fma_gmac", p.fma_gmac}});
+  }
+  for (const Row& r : rows_) {
+    const Peaks& peaks = peaks_for(r.where.threads);  // the largest that were seen
+    all["results"].push_back({{"suite", suite_name(r.where.suite)},
+                              {"m", r.where.shape.m},
+                              {"n", r.where.shape.n},
+                              {"k", r.where.shape.k},
+                              {"threads", r.where.threads},
+                              {"contender", r.contender.label},
+                              {"kernel", r.contender.kernel},
+                              {"ours", r.contender.ours},
+                              {"rival", r.contender.rival},
+                              {"median_ms", r.median * 1e3},
+                              {"spread", r.spread},
+                              {"least_ms", r.least * 1e3},
+                              {"error", r.error},
+                              {"of_peak", r.of_peak(peaks)},
+                              {"of_chain", r.of_chain(peaks)},
+                              {"of_read", r.of_read(peaks)},
+                              {"to_baseline", r.to_baseline},
+                              {"to_rival", r.to_rival},
+                              {"slower_than_baseline", r.slower()}});
+  }
+  std::ofstream file(path);
+  file << all.dump(1) << "\n";
+  if (!file.flush()) throw Error(ErrorCode::kIo, "cannot write " + path);
+}
+
+}  // namespace halftone::bench

@@ -10,3 +10,35 @@
 #include <immintrin.h>
 #define HALFTONE_AVX512_NAME(name) name
 #endif
+
+namespace halftone::kernels {
+namespace {  // NOLINT(google-build-namespaces): see x86_avx2_math.h
+
+// SIMDe lacks these two.
+
+/// 16 integers to floats.
+inline __m512 to_floats16(__m512i v) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  int integers[16];
+  float floats[16];
+  _mm512_storeu_si512(integers, v);
+  for (int i = 0; i < 16; ++i) floats[i] = static_cast<float>(integers[i]);
+  return _mm512_loadu_ps(floats);
+#else
+  return _mm512_cvtepi32_ps(v);
+#endif
+}
+
+/// 16 signed bytes to floats.
+inline __m512 bytes_to_floats16(const unsigned char* bytes) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  float floats[16];
+  for (int i = 0; i < 16; ++i) floats[i] = static_cast<float>(static_cast<signed char>(bytes[i]));
+  return _mm512_loadu_ps(floats);
+#else
+  return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))));
+#endif
+}
+
+}  // namespace
+}  // namespace halftone::kernels

@@ -5,41 +5,11 @@
 // the factor away exactly.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "kernels/common/int4_weights.h"
 
 namespace halftone::kernels {
 
-inline constexpr uint32_t kInt4WeightOnlyPackVersion = 1;
-inline constexpr size_t kInt4WeightOnlyAlignment = 64;
-
-/// At the front of every packed block.
-struct Int4WeightOnlyHeader {
-  char magic[8];  ///< "htint4o"
-  uint32_t version;
-  uint32_t tile_n;
-  uint32_t group;
-  uint32_t has_zero_points;
-  int64_t n;
-  int64_t k;
-  uint8_t padding[24];
-};
-static_assert(sizeof(Int4WeightOnlyHeader) == 64);
-
-/// Plain weights, borrowed: w [n][stride] in [-8, 7], scale [n][k / group], zero_point [n][k / group] in [-8,
-/// 7] or none.
-struct Int4WeightOnlyWeights {
-  const int8_t* w = nullptr;
-  int64_t stride = 0;
-  const float* scale = nullptr;
-  const int8_t* zero_point = nullptr;
-  int64_t n = 0;
-  int64_t k = 0;
-  int group = 32;
-};
-
-/// Why this group size cannot be used with k, or nullptr.
-const char* refuse_int4_group(int64_t k, int group);
+using Int4WeightOnlyWeights = Int4Weights;
 
 /// Throws kInvalidArgument for sizes or groups that cannot be packed.
 size_t int4_weight_only_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n);

@@ -1,0 +1,165 @@
+#include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/errors.h"
+#include "kernels/common/kernel_table.h"
+#include "kernels/common/row_blocks.h"
+#include "kernels/common/tiling.h"
+#include "kernels/common/workspace.h"
+#include "kernels/int4_dynamic_linear/kernels.h"
+#include "kernels/quantize_rows/quantized_output.h"
+
+namespace halftone::kernels {
+namespace {
+
+const char* check_group(const Int4DynamicProblem& p) {
+  return refuse_int4_group(p.k, p.group);
+}
+
+constexpr Int4DynamicKernel kTable[] = {
+#if defined(HALFTONE_X86)
+    {"int4_dynamic_linear_s8s4_6x32_avx512vnni", Isa::kAvx512Vnni, check_group, 32, 6,
+     int4_dynamic_multiply_avx512vnni},
+    {"int4_dynamic_linear_s8s4_4x16_avx2", Isa::kAvx2, check_group, 16, 4, int4_dynamic_multiply_avx2},
+#endif
+    {"int4_dynamic_linear_s8s4_4x16_scalar", Isa::kScalar, check_group, 16, 4, int4_dynamic_multiply_scalar},
+};
+
+constexpr int kMostSums = kInt4DynamicPanels * 6 * 32;  // of any kernel in the table
+
+// The pieces of the workspace, in the order they are taken.
+struct Scratch {
+  uint8_t* rows;  // packed activations
+  float* sums;    // for each thread
+  QuantizedOutput output;
+
+  Scratch(const Int4DynamicProblem& p, int threads, OutputType type, Workspace& space)
+      : rows(space.take<uint8_t>(p.m * (p.k / kInt4DynamicBlock) * kInt4DynamicRowBytes)),
+        sums(space.take<float>(threads * kMostSums)),
+        output(p.m, p.n, type, space) {}
+};
+
+// One call's state, so that the steps below are short.
+struct Run {
+  const Int4DynamicKernel& kernel;
+  const Fp32LinearKernel& finisher;
+  const Int4DynamicProblem& problem;
+  const Fp32LinearArgs& args;
+  const Int4DynamicPacked& weights;
+  const QuantizeRowsKernel& quantize;
+  const Scratch& scratch;
+  RowBlocks blocks;
+  Epilogue epilogue;
+
+  int count(int64_t b) const { return static_cast<int>(blocks.begin(b + 1) - blocks.begin(b)); }
+  int64_t depth() const { return problem.k / kInt4DynamicBlock; }
+  uint8_t* rows(int64_t b) const { return scratch.rows + blocks.begin(b) * depth() * kInt4DynamicRowBytes; }
+
+  // Quantizes 32 activations to their place in a record for `count` rows.
+  void prepare_block(const float* x, int row, int count, uint8_t* record) const {
+    int8_t q[kInt4DynamicBlock];
+    const RowScale s = quantize.row(x, kInt4DynamicBlock, RowFormat::kS8, reinterpret_cast<uint8_t*>(q));
+    int32_t pairs[2] = {0, 0};
+    for (int i = 0; i < kInt4DynamicBlock; ++i) pairs[i / 2 % 2] += q[i];
+    for (int quad = 0; quad < 8; ++quad) std::memcpy(record + (quad * count + row) * 4, q + quad * 4, 4);
+    const int16_t start[2] = {static_cast<int16_t>(-8 * pairs[0]), static_cast<int16_t>(-8 * pairs[1])};
+    const int32_t sum = pairs[0] + pairs[1];
+    std::memcpy(record + count * 32 + row * 4, start, 4);
+    std::memcpy(record + count * 36 + row * 4, &sum, 4);
+    std::memcpy(record + count * 40 + row * 4, &s.scale, 4);
+  }
+
+  void prepare(int64_t b) const {
+    for (int r = 0; r < count(b); ++r) {
+      const float* x = args.x + (blocks.begin(b) + r) * args.x_stride;
+      for (int64_t d = 0; d < depth(); ++d) {
+        prepare_block(x + d * kInt4DynamicBlock, r, count(b), rows(b) + d * count(b) * kInt4DynamicRowBytes);
+      }
+    }
+  }
+
+  // Block b times panels [panel, panel + panels).
+  void compute(int64_t b, int64_t panel, int panels, float* sums) const {
+    kernel.multiply({rows(b), count(b), &weights, panel, panels, sums});
+    for (int p = 0; p < panels; ++p) {
+      const int64_t column = (panel + p) * kernel.tile_n;
+      finisher.finish({sums + int64_t{p} * count(b) * kernel.tile_n, blocks.begin(b), column, count(b),
+                       static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
+    }
+  }
+};
+
+void check(const Int4DynamicProblem& p, const Fp32LinearArgs& args, const Int4DynamicPacked& weights) {
+  if (weights.n != p.n || weights.k != p.k || weights.group != p.group) {
+    fail(ErrorCode::kInvalidArgument,
+         "int4_dynamic_linear: the weights are {}x{} in groups of {}, the problem says {}x{} in groups of {}",
+         weights.n, weights.k, weights.group, p.n, p.k, p.group);
+  }
+  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: no input");
+  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: no output");
+}
+
+}  // namespace
+
+std::span<const Int4DynamicKernel> int4_dynamic_kernels() {
+  return kTable;
+}
+
+const Int4DynamicKernel& choose_int4_dynamic(const Int4DynamicProblem& p, Isa isa) {
+  if (p.m < 0 || p.n < 0 || p.k < 0) {
+    fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: negative size {} x {} x {}", p.m, p.n, p.k);
+  }
+  check_int4_group("int4_dynamic_linear", p.k, p.group);
+  return choose_kernel(int4_dynamic_kernels(), p, isa);
+}
+
+size_t int4_dynamic_workspace_bytes(const Int4DynamicKernel&, const Int4DynamicProblem& p, int threads,
+                                    OutputType type) {
+  Workspace count;
+  const Scratch scratch(p, threads, type, count);
+  return count.bytes_needed();
+}
+
+void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
+                         const Fp32LinearArgs& args, Splitter& splitter) {
+  const Int4DynamicPacked weights = open_int4_dynamic(args.weights, kernel.tile_n);
+  if (p.m == 0 || p.n == 0) return;
+  check(p, args, weights);
+  Workspace space(args.workspace, args.workspace_bytes);
+  const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
+  const QuantizeRowsKernel& quantize =
+      choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.m, p.k}, kernel.isa);
+  const Fp32LinearKernel& finisher = choose_fp32_linear({p.m, p.n, p.k}, kernel.isa);
+  const Run run{kernel,
+                finisher,
+                p,
+                args,
+                weights,
+                quantize,
+                scratch,
+                RowBlocks(p.m, kernel.rows),
+                scratch.output.redirect(args.epilogue)};
+
+  const int64_t blocks = run.blocks.count();
+  if (p.m * p.k <= kSerialPrepare) {
+    for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
+  } else {
+    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+  }
+  const Tiling tiling(blocks, weights.panel_count, kernel.rows * run.depth() * kInt4DynamicRowBytes,
+                      splitter.threads());
+  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
+    float* sums = scratch.sums + thread * kMostSums;
+    const int64_t last = tiling.last_panel(task);
+    for (int64_t panel = tiling.first_panel(task); panel < last; panel += kInt4DynamicPanels) {
+      const int panels = static_cast<int>(std::min<int64_t>(kInt4DynamicPanels, last - panel));
+      for (int64_t b = tiling.first_block(task); b < tiling.last_block(task); ++b)
+        run.compute(b, panel, panels, sums);
+    }
+  });
+  scratch.output.finish(args.epilogue, kernel.isa, splitter);
+}
+
+}  // namespace halftone::kernels

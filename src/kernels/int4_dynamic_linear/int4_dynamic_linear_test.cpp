@@ -1,0 +1,363 @@
+#include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
+
+#include <gtest/gtest.h>
+
+#include <cfloat>
+#include <cmath>
+
+#include "cpu/thread_pool.h"
+#include "halftone/error.h"
+#include "kernels/common/test_support.h"
+#include "kernels/int4_dynamic_linear/kernels.h"
+#include "kernels/quantize_rows/quantize_rows.h"
+
+namespace halftone::kernels {
+namespace {
+
+using testing::Aligned;
+using testing::Guarded;
+using testing::Random;
+
+std::vector<Int4DynamicKernel> test_kernels() {
+  std::vector<Int4DynamicKernel> kernels = testing::runnable(int4_dynamic_kernels());
+#if defined(HALFTONE_EMULATED_KERNELS)
+  if (machine_isa() >= Isa::kAvx2) {
+    Int4DynamicKernel kernel = int4_dynamic_kernels().front();
+    kernel.name = "int4_dynamic_linear_avx512vnni_emulated";
+    kernel.multiply = int4_dynamic_multiply_avx512vnni_emulated;
+    kernels.push_back(kernel);  // its isa stays: the finishing kernel is chosen by it and needs only AVX2
+  }
+#endif
+  return kernels;
+}
+
+// Plain operands in memory that ends at an unreadable page.
+struct Layer {
+  Int4DynamicProblem p;
+  bool has_zero;
+  int64_t groups;
+  Guarded<float> x, scale, bias, residual;
+  Guarded<int8_t> w, zero;
+
+  Layer(Int4DynamicProblem problem, bool zero_points)
+      : p(problem),
+        has_zero(zero_points),
+        groups(p.k / p.group),
+        x(p.m * p.k),
+        scale(p.n * groups),
+        bias(p.n),
+        residual(p.m * p.n),
+        w(p.n * p.k),
+        zero(p.n * groups) {
+    Random random(3);
+    random.fill_normal(x);
+    random.fill_normal(bias);
+    random.fill_normal(residual);
+    for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(random.integer(-8, 7));
+    for (int64_t i = 0; i < scale.size(); ++i) {
+      scale[i] = 0.01f * static_cast<float>(random.integer(1, 20));
+      zero[i] = static_cast<int8_t>(has_zero ? random.integer(-8, 7) : 0);
+    }
+  }
+
+  Int4Weights weights() const {
+    return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
+  }
+
+  void run_to(const Int4DynamicKernel& kernel, const Epilogue& e, Splitter& splitter) const {
+    Aligned packed(int4_dynamic_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
+    pack_int4_dynamic(weights(), kernel.tile_n, packed.data());
+    const size_t bytes = int4_dynamic_workspace_bytes(kernel, p, splitter.threads(), e.type);
+    Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
+    int4_dynamic_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+  }
+
+  std::vector<float> run(const Int4DynamicKernel& kernel, Splitter& splitter, Epilogue e = {}) const {
+    Guarded<float> out(p.m * p.n, -7.0f);
+    e.out = out.data();
+    e.out_stride = p.n;
+    run_to(kernel, e, splitter);
+    return out.copy();
+  }
+
+  std::vector<float> run(const Int4DynamicKernel& kernel, Epilogue e = {}) const {
+    SerialSplitter serial;
+    return run(kernel, serial, e);
+  }
+
+  // The contract's formula, blocks quantized by the scalar kernel: floats in its order (s), and in double
+  // with the sum of magnitudes.
+  struct Expected {
+    std::vector<float> s;
+    std::vector<double> exact, magnitude;
+  };
+  Expected expected() const {
+    Expected want;
+    for (int64_t i = 0; i < p.m; ++i) {
+      for (int64_t j = 0; j < p.n; ++j) {
+        float s = 0;
+        double exact = 0, magnitude = 0;
+        for (int64_t b = 0; b < p.k; b += 32) {
+          int8_t q[32];
+          const RowScale row = quantize_rows_kernels().back().row(x.data() + i * p.k + b, 32, RowFormat::kS8,
+                                                                  reinterpret_cast<uint8_t*>(q));
+          const int64_t g = j * groups + b / p.group;
+          int64_t a = 0;
+          for (int64_t k = 0; k < 32; ++k) a += int64_t{q[k]} * (w[j * p.k + b + k] - zero[g]);
+          s = std::fma(static_cast<float>(a), row.scale * scale[g], s);
+          const double product = static_cast<double>(a) * row.scale * scale[g];
+          exact += product;
+          magnitude += std::abs(product);
+        }
+        want.s.push_back(s);
+        want.exact.push_back(exact);
+        want.magnitude.push_back(magnitude);
+      }
+    }
+    return want;
+  }
+
+  void expect_exact() const {
+    const Expected want = expected();
+    const double bound = (static_cast<double>(p.k) / 32 + 2) * 5.97e-8;
+    for (const Int4DynamicKernel& kernel : test_kernels()) {
+      const std::vector<float> y = run(kernel);
+      ASSERT_EQ(y, want.s) << kernel.name << " " << p.m << "x" << p.n << "x" << p.k << " group " << p.group;
+      for (size_t i = 0; i < y.size(); ++i)
+        ASSERT_LE(std::abs(y[i] - want.exact[i]), bound * want.magnitude[i] + 1e-44) << kernel.name;
+    }
+  }
+};
+
+TEST(Int4DynamicLinear, TableIsWellFormedAndEachLevelGetsItsKernel) {
+  testing::expect_well_formed(int4_dynamic_kernels(), "int4_dynamic_linear");
+  for (const Int4DynamicKernel& kernel : int4_dynamic_kernels()) {
+    EXPECT_EQ(kernel.tile_n, choose_fp32_linear({1, 1, 1}, kernel.isa).tile_n) << kernel.name;
+    EXPECT_EQ(choose_int4_dynamic({1, 1, 32, 32}, kernel.isa).name, kernel.name);
+  }
+  ::setenv("HALFTONE_ISA", "scalar", 1);
+  EXPECT_EQ(choose_int4_dynamic({1, 1, 32, 32}).isa, Isa::kScalar);
+  ::unsetenv("HALFTONE_ISA");
+}
+
+TEST(Int4DynamicLinear, EdgeSizesAreTheSameFloatsOnEveryLevel) {
+  for (bool zero : {false, true}) {
+    for (int group : {32, 64, 128, 256}) {
+      for (int64_t m : {1, 2, 3, 4, 5, 7}) {
+        for (int64_t n : {1, 8, 9, 16, 17, 33, 64, 65, 130}) {
+          for (int64_t k : {group, 256}) {
+            Layer({m, n, k, group}, zero).expect_exact();
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+  Layer({40, 70, 768, 32}, true).expect_exact();
+  Layer({1, 16, 8192, 64}, true).expect_exact();
+}
+
+// Scales of 1 (each block holds a 127) show the integers themselves.
+TEST(Int4DynamicLinear, ExtremeIntegersNeverSaturate) {
+  Random random(5);
+  for (int x : {-127, 127, 0}) {  // 0: mixed signs
+    for (int w : {-8, 7, 0}) {    // 0: mixed
+      for (int z : {-8, 7}) {
+        Layer layer({5, 33, 512, 64}, true);
+        for (int64_t i = 0; i < layer.x.size(); ++i)
+          layer.x[i] = static_cast<float>(x != 0 ? x : random.integer(0, 1) == 0 ? -127 : 127);
+        for (int64_t i = 0; i < layer.w.size(); ++i)
+          layer.w[i] = static_cast<int8_t>(w != 0 ? w : random.integer(0, 1) == 0 ? -8 : 7);
+        for (int64_t i = 0; i < layer.zero.size(); ++i) {
+          layer.zero[i] = static_cast<int8_t>(z);
+          layer.scale[i] = 1.0f;
+        }
+        for (const Int4DynamicKernel& kernel : test_kernels()) {
+          const std::vector<float> y = layer.run(kernel);
+          for (int64_t i = 0; i < 5; ++i) {
+            for (int64_t j = 0; j < 33; ++j) {
+              int64_t sum = 0;
+              for (int64_t k = 0; k < 512; ++k)
+                sum += static_cast<int64_t>(layer.x[i * 512 + k]) * (layer.w[j * 512 + k] - z);
+              ASSERT_EQ(y[static_cast<size_t>(i * 33 + j)], static_cast<float>(sum)) << kernel.name;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Int4DynamicLinear, EveryEpilogueIsTheSumsFinished) {
+  const Layer layer({7, 37, 128, 64}, true);
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> sums = layer.run(kernel);
+    for (Activation activation : kAllActivations) {
+      Epilogue e;
+      e.bias = layer.bias.data();
+      e.residual = layer.residual.data();
+      e.residual_stride = layer.p.n;
+      e.activation = activation;
+      const std::vector<float> y = layer.run(kernel, e);
+      for (int64_t i = 0; i < layer.p.m * layer.p.n; ++i) {
+        const double active = activate(sums[static_cast<size_t>(i)] + layer.bias[i % layer.p.n], activation);
+        EXPECT_NEAR(y[static_cast<size_t>(i)], active + layer.residual[i],
+                    2 * kActivationRelative * std::abs(active) + 3e-7)
+            << kernel.name << " activation " << static_cast<int>(activation);
+      }
+    }
+  }
+}
+
+TEST(Int4DynamicLinear, Bfloat16AndQuantizedRowsComeFromTheSameFloats) {
+  const Layer layer({6, 35, 96, 32}, false);
+  const int64_t m = layer.p.m, n = layer.p.n;
+  ThreadPool pool(2);
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> floats = layer.run(kernel);
+    Guarded<uint16_t> halves(m * n);
+    Epilogue e;
+    e.type = OutputType::kBFloat16;
+    e.out = halves.data();
+    e.out_stride = n;
+    layer.run_to(kernel, e, pool);
+    for (int64_t i = 0; i < m * n; ++i)
+      EXPECT_EQ(halves[i], to_bfloat16(floats[static_cast<size_t>(i)])) << kernel.name;
+
+    Guarded<uint8_t> bytes(m * n);
+    Guarded<float> scale(m);
+    Guarded<int32_t> zero(m);
+    e.type = OutputType::kQuantizedRows;
+    e.out = bytes.data();
+    e.out_scale = scale.data();
+    e.out_zero_point = zero.data();
+    layer.run_to(kernel, e, pool);
+    std::vector<uint8_t> q(static_cast<size_t>(n));
+    for (int64_t r = 0; r < m; ++r) {
+      const RowScale want =
+          quantize_rows_kernels().back().row(floats.data() + r * n, n, RowFormat::kU8, q.data());
+      EXPECT_EQ(scale[r], want.scale);
+      EXPECT_EQ(zero[r], want.zero_point);
+      EXPECT_EQ(std::memcmp(q.data(), bytes.data() + r * n, q.size()), 0) << kernel.name;
+    }
+  }
+}
+
+TEST(Int4DynamicLinear, NotFiniteStaysInItsRowAndTinyAndHugeAreDefined) {
+  for (float bad : {NAN, INFINITY, -INFINITY}) {
+    Layer layer({5, 40, 128, 32}, true);
+    layer.x[3 * 128 + 77] = bad;
+    for (const Int4DynamicKernel& kernel : test_kernels()) {
+      const std::vector<float> y = layer.run(kernel);
+      for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 40 == 3) << kernel.name;
+    }
+  }
+  Layer layer({4, 18, 64, 32}, true);
+  for (int64_t k = 0; k < 64; ++k) {
+    layer.x[k] = 0.0f;
+    layer.x[64 + k] = 1e-41f;
+    layer.x[2 * 64 + k] *= 1e36f;
+  }
+  layer.x[3 * 64 + 5] = 1e30f;
+  for (int64_t g = 0; g < 2; ++g) layer.scale[4 * 2 + g] = 0.0f;
+  layer.expect_exact();
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> y = layer.run(kernel);
+    for (size_t i = 0; i < y.size(); ++i) ASSERT_TRUE(std::isfinite(y[i]));
+    for (size_t j = 0; j < 18; ++j) EXPECT_EQ(y[j], 0.0f);
+    for (size_t r = 0; r < 4; ++r) EXPECT_EQ(y[r * 18 + 4], 0.0f);
+  }
+}
+
+TEST(Int4DynamicLinear, MisalignedAndStridedRowsWork) {
+  const Layer layer({6, 20, 64, 64}, true);
+  SerialSplitter serial;
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> want = layer.run(kernel);
+    Guarded<float> x(6 * 71 + 1), out(6 * 25 + 3, -3.0f);
+    for (int64_t r = 0; r < 6; ++r) std::copy_n(layer.x.data() + r * 64, 64, x.data() + 1 + r * 71);
+    Aligned packed(int4_dynamic_packed_bytes(20, 64, 64, true, kernel.tile_n));
+    pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
+    std::vector<unsigned char> workspace(
+        int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32) + 1);
+    Epilogue e;
+    e.out = out.data() + 3;
+    e.out_stride = 25;
+    int4_dynamic_linear(kernel, layer.p,
+                        {x.data() + 1, 71, packed.data(), e, workspace.data() + 1, workspace.size() - 1},
+                        serial);
+    for (int64_t i = 0; i < 6 * 25; ++i)
+      EXPECT_EQ(out[3 + i], i % 25 < 20 ? want[static_cast<size_t>(i / 25 * 20 + i % 25)] : -3.0f);
+  }
+}
+
+TEST(Int4DynamicLinear, TwoThreadsReallyRunAndGiveTheSameFloats) {
+  const Layer layer({61, 200, 256, 128}, true);
+  testing::CountingSplitter witness;
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> want = layer.run(kernel);
+    EXPECT_EQ(layer.run(kernel, witness), want) << kernel.name;
+  }
+  const Int4DynamicKernel& best = choose_int4_dynamic(layer.p, machine_isa());
+  for (int round = 0; round < 200 && witness.threads_seen() < 2; ++round) layer.run(best, witness);
+  EXPECT_EQ(witness.threads_seen(), 2u);
+}
+
+TEST(Int4DynamicLinear, EmptySizesAreDefined) {
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    EXPECT_TRUE(Layer({0, 5, 32, 32}, false).run(kernel).empty());
+    EXPECT_TRUE(Layer({3, 0, 32, 32}, false).run(kernel).empty());
+    EXPECT_EQ(Layer({3, 5, 0, 32}, false).run(kernel), std::vector<float>(15, 0.0f));
+  }
+}
+
+TEST(Int4DynamicLinear, RejectsWhatItCannotTake) {
+  EXPECT_THROW(choose_int4_dynamic({1, 1, 33, 32}), Error);
+  EXPECT_THROW(choose_int4_dynamic({1, 1, 48, 16}), Error);
+  EXPECT_THROW(choose_int4_dynamic({1, -1, 32, 32}), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(1, 100, 64, false, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(INT64_MAX / 2, 64, 64, false, 16), Error);
+  EXPECT_THROW(open_int4_dynamic(nullptr, 16), Error);
+  const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
+  for (int bad : {-9, 8}) {
+    Layer weights({1, 2, 32, 32}, true), zeros({1, 2, 32, 32}, true);
+    weights.w[40] = static_cast<int8_t>(bad);
+    zeros.zero[1] = static_cast<int8_t>(bad);
+    EXPECT_THROW(weights.run(kernel), Error);
+    EXPECT_THROW(zeros.run(kernel), Error);
+  }
+  Layer scales({1, 2, 32, 32}, false);
+  for (float bad : {NAN, INFINITY, -1.0f}) {
+    scales.scale[1] = bad;
+    EXPECT_THROW(scales.run(kernel), Error);
+  }
+}
+
+TEST(Int4DynamicLinear, ArgumentsThatDoNotFitAreRefused) {
+  const Layer layer({3, 20, 64, 32}, false);
+  const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
+  SerialSplitter serial;
+  Aligned packed(int4_dynamic_packed_bytes(20, 64, 32, false, kernel.tile_n));
+  pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
+  std::vector<float> out(60);
+  std::vector<char> space(int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32));
+  Epilogue e;
+  e.out = out.data();
+  e.out_stride = 20;
+  const Fp32LinearArgs good{layer.x.data(), 64, packed.data(), e, space.data(), space.size()};
+  EXPECT_NO_THROW(int4_dynamic_linear(kernel, layer.p, good, serial));
+  Fp32LinearArgs bad = good;
+  bad.workspace_bytes = 100;
+  EXPECT_THROW(int4_dynamic_linear(kernel, layer.p, bad, serial), Error);
+  bad = good;
+  bad.x = nullptr;
+  EXPECT_THROW(int4_dynamic_linear(kernel, layer.p, bad, serial), Error);
+  bad = good;
+  bad.epilogue.out = nullptr;
+  EXPECT_THROW(int4_dynamic_linear(kernel, layer.p, bad, serial), Error);
+  EXPECT_THROW(int4_dynamic_linear(kernel, {3, 20, 64, 64}, good, serial), Error);
+  EXPECT_THROW(open_int4_dynamic(packed.data(), 32), Error);
+}
+
+}  // namespace
+}  // namespace halftone::kernels

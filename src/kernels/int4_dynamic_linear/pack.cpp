@@ -1,0 +1,78 @@
+#include "kernels/int4_dynamic_linear/pack.h"
+
+#include "base/errors.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr PackedKind kKind{"int4_dynamic_linear", "htint4d", 1};
+
+Int4DynamicPacked layout(const PackedHeader& header, const uint8_t* panels) {
+  const int tile_n = static_cast<int>(header.tile_n), group = static_cast<int>(header.group);
+  Int4DynamicPacked p{};
+  p.n = header.n;
+  p.k = header.k;
+  p.group = group;
+  p.has_zero_points = header.has_zero_points != 0;
+  p.panel_count = packed_panel_count(header.n, tile_n);
+  p.panels = panels;
+  p.zero_offset = tile_n * int64_t{sizeof(float)};
+  p.data_offset = p.zero_offset + (p.has_zero_points ? (tile_n + 31) / 32 * 32 : 0);
+  p.chunk_bytes = p.data_offset + int64_t{group} * tile_n / 2;
+  p.panel_bytes = header.k / group * p.chunk_bytes;
+  return p;
+}
+
+PackedHeader header_of(int64_t n, int64_t k, int group, bool zero_points, int tile_n) {
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile_n);
+  header.group = static_cast<uint32_t>(group);
+  header.has_zero_points = zero_points;
+  header.n = n;
+  header.k = k;
+  return header;
+}
+
+void pack_channel(const Int4Weights& weights, int tile_n, int64_t c, const Int4DynamicPacked& p,
+                  uint8_t* panels) {
+  uint8_t* chunk = panels + c / tile_n * p.panel_bytes;
+  const int64_t column = c % tile_n, groups = weights.k / weights.group;
+  const int8_t* w = weights.w + c * weights.stride;
+  for (int64_t g = 0; g < groups; ++g, chunk += p.chunk_bytes, w += weights.group) {
+    reinterpret_cast<float*>(chunk)[column] = weights.scale[c * groups + g];
+    if (p.has_zero_points)
+      chunk[p.zero_offset + column] = static_cast<uint8_t>(weights.zero_point[c * groups + g]);
+    uint8_t* data = chunk + p.data_offset + column * 4;
+    for (int k = 0; k < weights.group; ++k) {
+      const int shift = k % 8 < 4 ? 0 : 4;
+      data[k / 8 * tile_n * 4 + k % 4] |= static_cast<uint8_t>((w[k] + 8) << shift);
+    }
+  }
+}
+
+}  // namespace
+
+size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n) {
+  check_int4_group(kKind.operation, k, group);
+  packed_weight_count(kKind, n, k, tile_n);
+  const Int4DynamicPacked p = layout(header_of(n, k, group, zero_points, tile_n), nullptr);
+  return sizeof(PackedHeader) + static_cast<size_t>(p.panel_count * p.panel_bytes);
+}
+
+void pack_int4_dynamic(const Int4Weights& weights, int tile_n, void* out) {
+  const bool zero_points = weights.zero_point != nullptr;
+  const size_t bytes = int4_dynamic_packed_bytes(weights.n, weights.k, weights.group, zero_points, tile_n);
+  begin_packed(kKind, header_of(weights.n, weights.k, weights.group, zero_points, tile_n), out, bytes);
+  const Int4DynamicPacked p = open_int4_dynamic(out, tile_n);
+  for (int64_t c = 0; c < weights.n; ++c) {
+    check_int4_channel(kKind, weights, c);
+    pack_channel(weights, tile_n, c, p, static_cast<uint8_t*>(out) + sizeof(PackedHeader));
+  }
+}
+
+Int4DynamicPacked open_int4_dynamic(const void* block, int tile_n) {
+  const PackedHeader& header = open_packed(kKind, block, tile_n);
+  return layout(header, static_cast<const uint8_t*>(block) + sizeof(PackedHeader));
+}
+
+}  // namespace halftone::kernels

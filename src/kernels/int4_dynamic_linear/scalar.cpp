@@ -1,0 +1,51 @@
+// int4_dynamic_linear in plain C++: the meaning of the packed layouts.
+#include <cmath>
+#include <cstring>
+
+#include "kernels/int4_dynamic_linear/kernels.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr int kPanel = 16;
+
+// Σ qx · (qw - zero) of 32 k for one column.
+int32_t dot(const int8_t* x, int count, const uint8_t* data, int zero) {
+  int32_t sum = 0;
+  for (int v = 0; v < 4; ++v, data += kPanel * 4) {
+    for (int i = 0; i < 4; ++i) {
+      sum += x[2 * v * count * 4 + i] * ((data[i] & 15) - 8 - zero);
+      sum += x[(2 * v + 1) * count * 4 + i] * ((data[i] >> 4) - 8 - zero);
+    }
+  }
+  return sum;
+}
+
+// One row times one panel, all of k.
+void multiply_row(const Int4DynamicStep& s, const uint8_t* panel, int row, float* sums) {
+  const Int4DynamicPacked& w = *s.weights;
+  for (int c = 0; c < kPanel; ++c) sums[c] = 0.0f;
+  const uint8_t* record = s.rows;
+  for (int64_t k = 0; k < w.k; k += kInt4DynamicBlock, record += s.count * kInt4DynamicRowBytes) {
+    const uint8_t* chunk = panel + k / w.group * w.chunk_bytes;
+    const uint8_t* data = chunk + w.data_offset + k % w.group * kPanel / 2;
+    float scale;
+    std::memcpy(&scale, record + s.count * 40 + row * 4, sizeof(scale));
+    for (int c = 0; c < kPanel; ++c) {
+      const int zero = w.has_zero_points ? static_cast<int8_t>(chunk[w.zero_offset + c]) : 0;
+      const int32_t a = dot(reinterpret_cast<const int8_t*>(record) + row * 4, s.count, data + c * 4, zero);
+      sums[c] = std::fma(static_cast<float>(a), scale * reinterpret_cast<const float*>(chunk)[c], sums[c]);
+    }
+  }
+}
+
+}  // namespace
+
+void int4_dynamic_multiply_scalar(const Int4DynamicStep& s) {
+  for (int p = 0; p < s.panels; ++p) {
+    const uint8_t* panel = s.weights->panels + (s.panel + p) * s.weights->panel_bytes;
+    for (int r = 0; r < s.count; ++r) multiply_row(s, panel, r, s.sums + (p * s.count + r) * kPanel);
+  }
+}
+
+}  // namespace halftone::kernels

@@ -1,7 +1,6 @@
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/errors.h"
 #include "kernels/common/kernel_table.h"
@@ -21,10 +20,12 @@ const char* check_group(const Int4DynamicProblem& p) {
 constexpr Int4DynamicKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"int4_dynamic_linear_s8s4_6x32_avx512vnni", Isa::kAvx512Vnni, check_group, 32, 6,
-     int4_dynamic_multiply_avx512vnni},
-    {"int4_dynamic_linear_s8s4_4x16_avx2", Isa::kAvx2, check_group, 16, 4, int4_dynamic_multiply_avx2},
+     int4_dynamic_prepare_avx2, int4_dynamic_multiply_avx512vnni},
+    {"int4_dynamic_linear_s8s4_6x16_avx2", Isa::kAvx2, check_group, 16, 6, int4_dynamic_prepare_avx2,
+     int4_dynamic_multiply_avx2},
 #endif
-    {"int4_dynamic_linear_s8s4_4x16_scalar", Isa::kScalar, check_group, 16, 4, int4_dynamic_multiply_scalar},
+    {"int4_dynamic_linear_s8s4_4x16_scalar", Isa::kScalar, check_group, 16, 4, int4_dynamic_prepare_scalar,
+     int4_dynamic_multiply_scalar},
 };
 
 constexpr int kMostSums = kInt4DynamicPanels * 6 * 32;  // of any kernel in the table
@@ -48,7 +49,6 @@ struct Run {
   const Int4DynamicProblem& problem;
   const Fp32LinearArgs& args;
   const Int4DynamicPacked& weights;
-  const QuantizeRowsKernel& quantize;
   const Scratch& scratch;
   RowBlocks blocks;
   Epilogue epilogue;
@@ -57,26 +57,9 @@ struct Run {
   int64_t depth() const { return problem.k / kInt4DynamicBlock; }
   uint8_t* rows(int64_t b) const { return scratch.rows + blocks.begin(b) * depth() * kInt4DynamicRowBytes; }
 
-  // Quantizes 32 activations to their place in a record for `count` rows.
-  void prepare_block(const float* x, int row, int count, uint8_t* record) const {
-    int8_t q[kInt4DynamicBlock];
-    const RowScale s = quantize.row(x, kInt4DynamicBlock, RowFormat::kS8, reinterpret_cast<uint8_t*>(q));
-    int32_t pairs[2] = {0, 0};
-    for (int i = 0; i < kInt4DynamicBlock; ++i) pairs[i / 2 % 2] += q[i];
-    for (int quad = 0; quad < 8; ++quad) std::memcpy(record + (quad * count + row) * 4, q + quad * 4, 4);
-    const int16_t start[2] = {static_cast<int16_t>(-8 * pairs[0]), static_cast<int16_t>(-8 * pairs[1])};
-    const int32_t sum = pairs[0] + pairs[1];
-    std::memcpy(record + count * 32 + row * 4, start, 4);
-    std::memcpy(record + count * 36 + row * 4, &sum, 4);
-    std::memcpy(record + count * 40 + row * 4, &s.scale, 4);
-  }
-
   void prepare(int64_t b) const {
     for (int r = 0; r < count(b); ++r) {
-      const float* x = args.x + (blocks.begin(b) + r) * args.x_stride;
-      for (int64_t d = 0; d < depth(); ++d) {
-        prepare_block(x + d * kInt4DynamicBlock, r, count(b), rows(b) + d * count(b) * kInt4DynamicRowBytes);
-      }
+      kernel.prepare(args.x + (blocks.begin(b) + r) * args.x_stride, problem.k, r, count(b), rows(b));
     }
   }
 
@@ -129,15 +112,12 @@ void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProbl
   check(p, args, weights);
   Workspace space(args.workspace, args.workspace_bytes);
   const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
-  const QuantizeRowsKernel& quantize =
-      choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.m, p.k}, kernel.isa);
   const Fp32LinearKernel& finisher = choose_fp32_linear({p.m, p.n, p.k}, kernel.isa);
   const Run run{kernel,
                 finisher,
                 p,
                 args,
                 weights,
-                quantize,
                 scratch,
                 RowBlocks(p.m, kernel.rows),
                 scratch.output.redirect(args.epilogue)};

@@ -51,6 +51,8 @@ struct Int4DynamicKernel {
   int tile_n;  ///< how weights must be packed; the same as that of fp32_linear's kernel at `isa`, which
                ///< finishes
   int rows;    ///< tallest block of rows
+  /// Quantizes k activations to their place, as row `row` of `count`, in k / 32 records (kernels.h).
+  void (*prepare)(const float* x, int64_t k, int row, int count, uint8_t* records);
   /// A block of rows times some panels, all of k.
   void (*multiply)(const Int4DynamicStep& step);
 };

@@ -26,8 +26,12 @@ struct Int4DynamicStep {
   float* sums;    ///< [panels][count][tile_n], aligned to 64: written
 };
 
+void int4_dynamic_prepare_scalar(const float* x, int64_t k, int row, int count, uint8_t* records);
 void int4_dynamic_multiply_scalar(const Int4DynamicStep& step);
+
+void int4_dynamic_prepare_avx2(const float* x, int64_t k, int row, int count, uint8_t* records);
 void int4_dynamic_multiply_avx2(const Int4DynamicStep& step);
+
 void int4_dynamic_multiply_avx512vnni(const Int4DynamicStep& step);
 /// The same source through SIMDe, linked only into tests.
 void int4_dynamic_multiply_avx512vnni_emulated(const Int4DynamicStep& step);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "kernels/int4_dynamic_linear/kernels.h"
+#include "kernels/quantize_rows/kernels.h"
 
 namespace halftone::kernels {
 namespace {
@@ -40,6 +41,22 @@ void multiply_row(const Int4DynamicStep& s, const uint8_t* panel, int row, float
 }
 
 }  // namespace
+
+void int4_dynamic_prepare_scalar(const float* x, int64_t k, int row, int count, uint8_t* record) {
+  for (; k > 0; k -= kInt4DynamicBlock, x += kInt4DynamicBlock, record += count * kInt4DynamicRowBytes) {
+    int8_t q[kInt4DynamicBlock];
+    const RowScale s =
+        quantize_row_scalar(x, kInt4DynamicBlock, RowFormat::kS8, reinterpret_cast<uint8_t*>(q));
+    int32_t pairs[2] = {0, 0};
+    for (int i = 0; i < kInt4DynamicBlock; ++i) pairs[i / 2 % 2] += q[i];
+    for (int quad = 0; quad < 8; ++quad) std::memcpy(record + (quad * count + row) * 4, q + quad * 4, 4);
+    const int16_t start[2] = {static_cast<int16_t>(-8 * pairs[0]), static_cast<int16_t>(-8 * pairs[1])};
+    const int32_t sum = pairs[0] + pairs[1];
+    std::memcpy(record + count * 32 + row * 4, start, 4);
+    std::memcpy(record + count * 36 + row * 4, &sum, 4);
+    std::memcpy(record + count * 40 + row * 4, &s.scale, 4);
+  }
+}
 
 void int4_dynamic_multiply_scalar(const Int4DynamicStep& s) {
   for (int p = 0; p < s.panels; ++p) {

@@ -2,10 +2,14 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <charconv>
+
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/fp8_linear/fp8_linear.h"
+#include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 #include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
@@ -16,16 +20,21 @@
 namespace halftone::kernels {
 namespace {
 
-constexpr std::string_view kSchemes[] = {"fp32",  "int8",       "int8-7bit",  "int8wo",      "fp8wo",
-                                         "fp8dq", "int4wo-g32", "int4wo-g64", "int4wo-g128", "int4wo-g256"};
+constexpr std::string_view kSchemes[] = {"fp32",       "int8",       "int8-7bit",  "int8wo",    "int4wo:32",
+                                         "int4wo:64",  "int4wo:128", "int4wo:256", "int4dq:32", "int4dq:64",
+                                         "int4dq:128", "int4dq:256", "fp8wo",      "fp8dq"};
 
 template <typename Kernel>
 void append(std::vector<CatalogEntry>& all, std::string_view operation, std::span<const Kernel> table) {
   for (const Kernel& kernel : table) all.push_back({operation, kernel.name, kernel.isa});
 }
 
-int int4_group(std::string_view scheme) {
-  return scheme == "int4wo-g32" ? 32 : scheme == "int4wo-g64" ? 64 : scheme == "int4wo-g128" ? 128 : 256;
+// The number after the colon; 0 if there is none.
+int group_of(std::string_view scheme) {
+  const size_t colon = scheme.find(':');
+  int group = 0;
+  if (colon != scheme.npos) std::from_chars(scheme.data() + colon + 1, scheme.data() + scheme.size(), group);
+  return group;
 }
 
 }  // namespace
@@ -35,6 +44,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "int8_linear", int8_linear_kernels());
   append(all, "int8_weight_only_linear", int8_weight_only_kernels());
   append(all, "int4_weight_only_linear", int4_weight_only_kernels());
+  append(all, "int4_dynamic_linear", int4_dynamic_kernels());
   append(all, "fp32_linear", fp32_linear_kernels());
   append(all, "fp8_linear", fp8_linear_kernels());
   append(all, "embedding_rows", embedding_rows_kernels());
@@ -50,6 +60,10 @@ std::span<const std::string_view> linear_schemes() {
 }
 
 std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::string_view scheme, Isa isa) {
+  if (std::find(std::begin(kSchemes), std::end(kSchemes), scheme) == std::end(kSchemes)) {
+    fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"; there are {}", scheme,
+         fmt::join(kSchemes, ", "));
+  }
   if (scheme == "fp32") return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
   if (scheme == "int8") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 8}, isa);
   if (scheme == "int8-7bit") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 7}, isa);
@@ -60,12 +74,10 @@ std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::
     const Fp8LinearProblem problem{m, n, k, Fp8Activations::kDynamicE4m3};
     return explain_choice(fp8_linear_kernels(), problem, isa);
   }
-  for (std::string_view known : kSchemes) {
-    if (known == scheme)
-      return explain_choice(int4_weight_only_kernels(), Int4WeightOnlyProblem{m, n, k, int4_group(scheme)},
-                            isa);
-  }
-  fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"; there are {}", scheme, fmt::join(kSchemes, ", "));
+  const int group = group_of(scheme);
+  if (scheme.starts_with("int4dq"))
+    return explain_choice(int4_dynamic_kernels(), Int4DynamicProblem{m, n, k, group}, isa);
+  return explain_choice(int4_weight_only_kernels(), Int4WeightOnlyProblem{m, n, k, group}, isa);
 }
 
 }  // namespace halftone::kernels

@@ -33,9 +33,16 @@ TEST(Catalog, EverySchemeChoosesExactlyOneKernelAtEveryLevel) {
 }
 
 TEST(Catalog, RefusalsCarryTheirReason) {
-  for (const KernelVerdict& v : explain_linear(4, 64, 100, "int4wo-g32", Isa::kScalar)) {
-    EXPECT_FALSE(v.chosen);
-    EXPECT_FALSE(v.reason.empty());
+  for (const char* scheme : {"int4wo:64", "int4dq:64"}) {
+    const auto verdicts = explain_linear(4, 64, 96, scheme, Isa::kScalar);
+    EXPECT_FALSE(verdicts.empty());
+    for (const KernelVerdict& v : verdicts) {
+      EXPECT_FALSE(v.chosen);
+      EXPECT_FALSE(v.reason.empty());
+    }
+    EXPECT_TRUE(std::any_of(verdicts.begin(), verdicts.end(), [](const KernelVerdict& v) {
+      return v.reason == "the group size does not divide k";
+    }));
   }
   try {
     explain_linear(1, 1, 1, "int3", Isa::kScalar);

@@ -36,7 +36,7 @@ inline __m512 bytes_to_floats16(const unsigned char* bytes) {
   for (int i = 0; i < 16; ++i) floats[i] = static_cast<float>(static_cast<signed char>(bytes[i]));
   return _mm512_loadu_ps(floats);
 #else
-  return _mm512_cvtepi32_ps(
+  return to_floats16(
       _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))));
 #endif
 }

@@ -19,7 +19,7 @@
 namespace halftone {
 
 class InputCheck;
-class Interpreter;
+class GraphExecutor;
 
 /// Qualified name → tensor.
 using TensorMap = std::map<std::string, at::Tensor, std::less<>>;
@@ -54,6 +54,9 @@ class GraphModule {
   void set_tensor(std::string_view name, at::Tensor tensor);
   /// Adds or replaces without a check; for passes that put new constants into the graph.
   void put_tensor(std::string name, at::Tensor tensor);
+  /// For passes that took the last use of a tensor out of the graph. Nothing happens where the name is
+  /// unknown.
+  void erase_tensor(std::string_view name);
   /// Replaces the tensors that the file holds (safetensors, or the .index.json of a sharded one). Strict:
   /// every parameter and persistent buffer must be there and nothing else (kInvalidArgument, listing all
   /// differences). Returns how many were set.
@@ -73,24 +76,45 @@ class GraphModule {
 
  private:
   friend class Session;
-  std::shared_ptr<const Interpreter> interpreter() const;
+  std::shared_ptr<const GraphExecutor> interpreter() const;
   std::shared_ptr<Graph> graph_;
   CallSpec call_;
   mutable std::mutex mutex_;
   std::shared_ptr<const TensorMap> tensors_;
-  mutable std::shared_ptr<const Interpreter> interpreter_;
+  mutable std::shared_ptr<const GraphExecutor> interpreter_;
 };
 
 /// Called after each node of the top graph: its outputs, and how long the node ran.
 using NodeHook =
     std::function<void(const Node& node, const std::vector<c10::IValue>& outputs, double seconds)>;
 
+/// What a session hands to an executor for one call.
+struct ExecutorCall {
+  const std::vector<c10::IValue>& inputs;  ///< one for each user input
+  const TensorMap& tensors;                ///< parameters, buffers and constants
+  const TensorMap& state;                  ///< those that the model writes; stronger than `tensors`
+  const SymbolBindings& bindings;          ///< of the symbols in the inputs' sizes
+  const NodeHook* hook = nullptr;
+};
+
+/// What runs a graph: the interpreter, or what a backend made of it. Thread-safe.
+class GraphExecutor {
+ public:
+  virtual ~GraphExecutor() = default;
+  /// One result for each output of graph(), mutations too.
+  virtual std::vector<c10::IValue> run(const ExecutorCall& call) const = 0;
+  /// Its user inputs, outputs and writes are those of the module's graph.
+  virtual const Graph& graph() const = 0;
+};
+
 /// One stream of calls to a model. Holds the model's state (buffers that the graph mutates, such as a KV
 /// cache) apart from the shared module; sessions are independent of each other. A call while another one runs
 /// is refused (kState).
 class Session {
  public:
-  explicit Session(std::shared_ptr<const GraphModule> module);
+  /// `executor`: what runs the graph; nullptr: the interpreter.
+  explicit Session(std::shared_ptr<const GraphModule> module,
+                   std::shared_ptr<const GraphExecutor> executor = nullptr);
   ~Session();
 
   /// Calls the model as Python would: nested positional and keyword arguments in, nested result out. Inputs
@@ -110,12 +134,11 @@ class Session {
   const GraphModule& module() const { return *module_; }
 
  private:
-  std::vector<c10::IValue> graph_inputs(const std::vector<c10::IValue>& user_inputs) const;
   std::vector<c10::IValue> apply_mutations(std::vector<c10::IValue> outputs,
                                            const std::vector<c10::IValue>& user_inputs);
   std::shared_ptr<const GraphModule> module_;
   std::shared_ptr<const TensorMap> tensors_;
-  std::shared_ptr<const Interpreter> interpreter_;
+  std::shared_ptr<const GraphExecutor> executor_;
   std::unique_ptr<const InputCheck> input_check_;
   TensorMap state_;
   NodeHook hook_;

@@ -24,9 +24,9 @@ Graph& GraphModule::mutable_graph() {
   return *graph_;
 }
 
-std::shared_ptr<const Interpreter> GraphModule::interpreter() const {
+std::shared_ptr<const GraphExecutor> GraphModule::interpreter() const {
   const std::lock_guard lock(mutex_);
-  if (!interpreter_) interpreter_ = std::make_shared<const Interpreter>(graph_);
+  if (!interpreter_) interpreter_ = std::make_shared<const InterpretedGraph>(graph_);
   return interpreter_;
 }
 
@@ -91,6 +91,14 @@ void GraphModule::put_tensor(std::string name, at::Tensor tensor) {
   const std::lock_guard lock(mutex_);
   auto fresh = std::make_shared<TensorMap>(*tensors_);
   fresh->insert_or_assign(std::move(name), std::move(tensor));
+  tensors_ = std::move(fresh);
+}
+
+void GraphModule::erase_tensor(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  if (!tensors_->contains(name)) return;
+  auto fresh = std::make_shared<TensorMap>(*tensors_);
+  fresh->erase(fresh->find(name));
   tensors_ = std::move(fresh);
 }
 

@@ -294,4 +294,26 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs, const
   return results;
 }
 
+std::vector<c10::IValue> collect_graph_inputs(const Graph& graph, const ExecutorCall& call) {
+  std::vector<c10::IValue> inputs;
+  inputs.reserve(graph.inputs().size());
+  size_t next_user_input = 0;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser) {
+      inputs.push_back(call.inputs[next_user_input++]);
+    } else if (const auto own = call.state.find(input.target); own != call.state.end()) {
+      inputs.emplace_back(own->second);
+    } else if (const auto shared = call.tensors.find(input.target); shared != call.tensors.end()) {
+      inputs.emplace_back(shared->second);
+    } else {
+      fail(ErrorCode::kNotFound, "the model has no tensor \"{}\"", input.target);
+    }
+  }
+  return inputs;
+}
+
+std::vector<c10::IValue> InterpretedGraph::run(const ExecutorCall& call) const {
+  return interpreter_.run(collect_graph_inputs(interpreter_.graph(), call), call.hook);
+}
+
 }  // namespace halftone

@@ -38,4 +38,19 @@ class Interpreter {
   size_t register_count_ = 0;
 };
 
+/// The interpreter as an executor: looks up the graph's parameters, buffers and constants for each call.
+class InterpretedGraph final : public GraphExecutor {
+ public:
+  explicit InterpretedGraph(std::shared_ptr<const Graph> graph) : interpreter_(std::move(graph)) {}
+  std::vector<c10::IValue> run(const ExecutorCall& call) const override;
+  const Graph& graph() const override { return interpreter_.graph(); }
+
+ private:
+  Interpreter interpreter_;
+};
+
+/// One value for each input of the graph: the call's own, the session's state, or the model's tensor.
+/// kNotFound for a tensor that is nowhere.
+std::vector<c10::IValue> collect_graph_inputs(const Graph& graph, const ExecutorCall& call);
+
 }  // namespace halftone

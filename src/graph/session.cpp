@@ -41,10 +41,10 @@ class BusyMark {
 
 }  // namespace
 
-Session::Session(std::shared_ptr<const GraphModule> module)
+Session::Session(std::shared_ptr<const GraphModule> module, std::shared_ptr<const GraphExecutor> executor)
     : module_(std::move(module)),
       tensors_(module_->tensors()),
-      interpreter_(module_->interpreter()),
+      executor_(executor ? std::move(executor) : module_->interpreter()),
       input_check_(std::make_unique<const InputCheck>(*module_)) {
   reset();
 }
@@ -55,7 +55,7 @@ void Session::reset() {
   state_.clear();
   // Tensors that share storage in the model (tied buffers) must share it in the state too.
   std::map<const void*, at::Tensor> clones;
-  for (const std::string& name : mutated_names(interpreter_->graph())) {
+  for (const std::string& name : mutated_names(executor_->graph())) {
     const auto found = tensors_->find(name);
     if (found == tensors_->end())
       fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", module_->name, name);
@@ -82,27 +82,9 @@ void Session::set_node_hook(NodeHook hook) {
   hook_ = std::move(hook);
 }
 
-std::vector<c10::IValue> Session::graph_inputs(const std::vector<c10::IValue>& user_inputs) const {
-  std::vector<c10::IValue> inputs;
-  inputs.reserve(interpreter_->graph().inputs().size());
-  size_t next_user_input = 0;
-  for (const GraphInput& input : interpreter_->graph().inputs()) {
-    if (input.kind == InputKind::kUser) {
-      inputs.push_back(user_inputs[next_user_input++]);
-    } else if (const auto own = state_.find(input.target); own != state_.end()) {
-      inputs.emplace_back(own->second);
-    } else if (const auto shared = tensors_->find(input.target); shared != tensors_->end()) {
-      inputs.emplace_back(shared->second);
-    } else {
-      fail(ErrorCode::kNotFound, "{}: the model has no tensor \"{}\"", module_->name, input.target);
-    }
-  }
-  return inputs;
-}
-
 std::vector<c10::IValue> Session::apply_mutations(std::vector<c10::IValue> outputs,
                                                   const std::vector<c10::IValue>& user_inputs) {
-  const auto& specs = interpreter_->graph().outputs();
+  const auto& specs = executor_->graph().outputs();
   std::vector<c10::IValue> results;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (specs[i].kind == OutputKind::kUser) results.push_back(std::move(outputs[i]));
@@ -126,8 +108,8 @@ std::vector<c10::IValue> Session::run(std::vector<c10::IValue> inputs) {
   const BusyMark busy(busy_, module_->name);
   const at::NoGradGuard no_grad;
   try {
-    input_check_->check(inputs);
-    auto outputs = interpreter_->run(graph_inputs(inputs), hook_ ? &hook_ : nullptr);
+    const SymbolBindings bindings = input_check_->check(inputs);
+    auto outputs = executor_->run({inputs, *tensors_, state_, bindings, hook_ ? &hook_ : nullptr});
     return apply_mutations(std::move(outputs), inputs);
   } catch (const Error& error) {
     throw error.with_context(module_->name);

@@ -1,0 +1,17 @@
+// A Splitter on ATen's own threads: kernels of Halftone and of PyTorch share one pool and one
+// at::set_num_threads().
+#pragma once
+
+#include "cpu/splitter.h"
+
+namespace halftone {
+
+/// Stateless; make one where it is needed. Indices are claimed one by one, so uneven tasks balance. Inside a
+/// parallel region of ATen's it has one thread.
+class AtenSplitter final : public Splitter {
+ public:
+  int threads() const override;
+  void run(int64_t count, SplitTask task) override;
+};
+
+}  // namespace halftone

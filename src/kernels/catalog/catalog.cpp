@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "kernels/attention/attention.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "kernels/fp32_linear/fp32_linear.h"
@@ -51,6 +52,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "quantize_rows", quantize_rows_kernels());
   append(all, "norm", norm_kernels());
   append(all, "softmax", softmax_kernels());
+  append(all, "attention", attention_kernels());
   append(all, "elementwise", elementwise_kernels());
   return all;
 }

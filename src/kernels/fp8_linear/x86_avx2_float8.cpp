@@ -113,9 +113,7 @@ float row_scale(const float* x, int64_t k) {
     odd = _mm256_add_ps(odd, _mm256_sub_ps(v, v));
   }
   if (_mm256_movemask_ps(_mm256_cmp_ps(odd, odd, _CMP_UNORD_Q)) != 0) return __builtin_nanf("");
-  __m128 m = _mm_max_ps(_mm256_castps256_ps128(largest), _mm256_extractf128_ps(largest, 1));
-  m = _mm_max_ps(m, _mm_movehl_ps(m, m));
-  const float scale = _mm_cvtss_f32(_mm_max_ss(m, _mm_movehdup_ps(m))) / 448.0f;
+  const float scale = max_lanes8(largest) / 448.0f;
   return scale < 1.17549435e-38f ? 1.17549435e-38f : scale;
 }
 

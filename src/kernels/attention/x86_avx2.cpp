@@ -1,0 +1,185 @@
+// attention's two products for AVX2: blocks of up to 6 rows times 16 columns, the sums in registers, as in
+// fp32_linear. Compiled for AVX2: no inline code from elsewhere.
+#include "kernels/attention/kernels.h"
+#include "kernels/common/x86_avx2_math.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr int kPanel = kAttentionPanel;
+
+// Columns [c, c + 8) of 8 rows, turned, to 8 places of `out` that are 16 floats apart.
+inline void transpose8(const float* x, int64_t stride, float* out) {
+  // Halves of rows r and r + 4 side by side, so that one step less crosses the halves of a register.
+  __m256 a[8];
+#pragma GCC unroll 8
+  for (int r = 0; r < 4; ++r) {
+    const float* lo = x + r * stride;
+    const float* hi = x + (r + 4) * stride;
+    a[r] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lo)), _mm_loadu_ps(hi), 1);
+    a[r + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lo + 4)), _mm_loadu_ps(hi + 4), 1);
+  }
+#pragma GCC unroll 8
+  for (int h = 0; h < 8; h += 4) {
+    const __m256 t0 = _mm256_unpacklo_ps(a[h], a[h + 1]), t1 = _mm256_unpackhi_ps(a[h], a[h + 1]);
+    const __m256 t2 = _mm256_unpacklo_ps(a[h + 2], a[h + 3]), t3 = _mm256_unpackhi_ps(a[h + 2], a[h + 3]);
+    _mm256_store_ps(out + (h + 0) * kPanel, _mm256_shuffle_ps(t0, t2, 0x44));
+    _mm256_store_ps(out + (h + 1) * kPanel, _mm256_shuffle_ps(t0, t2, 0xee));
+    _mm256_store_ps(out + (h + 2) * kPanel, _mm256_shuffle_ps(t1, t3, 0x44));
+    _mm256_store_ps(out + (h + 3) * kPanel, _mm256_shuffle_ps(t1, t3, 0xee));
+  }
+}
+
+template <int R>
+void scores(const AttentionScoresStep& s) {
+  __m256 sum[R][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
+  const float* q = s.q;
+  const float* k = s.panel;
+  for (int64_t c = 0; c < s.d; ++c, q += R, k += kPanel) {
+    const __m256 k0 = _mm256_load_ps(k), k1 = _mm256_load_ps(k + 8);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256 x = _mm256_broadcast_ss(q + r);
+      sum[r][0] = _mm256_fmadd_ps(x, k0, sum[r][0]);
+      sum[r][1] = _mm256_fmadd_ps(x, k1, sum[r][1]);
+    }
+  }
+  const __m256 scale = _mm256_set1_ps(s.scale);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    _mm256_store_ps(s.out + r * s.out_stride, _mm256_mul_ps(sum[r][0], scale));
+    _mm256_store_ps(s.out + r * s.out_stride + 8, _mm256_mul_ps(sum[r][1], scale));
+  }
+}
+
+// R rows times C vectors of columns; the last vector has only `left` of them (8: all).
+template <int R, int C, bool kPart>
+void values(const AttentionValuesStep& s, int64_t column, int left) {
+  const __m256i lanes = lane_mask8(left);
+  const auto load = [&](const float* p) { return kPart ? _mm256_maskload_ps(p, lanes) : _mm256_loadu_ps(p); };
+  __m256 sum[R][C];
+  float* out = s.out + column;
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      sum[r][c] = s.before != nullptr
+                      ? _mm256_mul_ps(load(out + r * s.out_stride + c * 8), _mm256_broadcast_ss(s.before + r))
+                      : _mm256_setzero_ps();
+    }
+  }
+  const float* v = s.v + column;
+  const float* p = s.p;
+  for (int64_t j = 0; j < s.keys; ++j, v += s.v_stride, ++p) {
+    __m256 x[C];
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) x[c] = load(v + c * 8);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256 weight = _mm256_broadcast_ss(p + r * s.p_stride);
+#pragma GCC unroll 8
+      for (int c = 0; c < C; ++c) sum[r][c] = _mm256_fmadd_ps(weight, x[c], sum[r][c]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    const __m256 after = s.after != nullptr ? _mm256_broadcast_ss(s.after + r) : _mm256_set1_ps(1.0f);
+#pragma GCC unroll 8
+    for (int c = 0; c < C; ++c) {
+      float* to = out + r * s.out_stride + c * 8;
+      const __m256 y = _mm256_mul_ps(sum[r][c], after);
+      if (kPart) {
+        _mm256_maskstore_ps(to, lanes, y);
+      } else {
+        _mm256_storeu_ps(to, y);
+      }
+    }
+  }
+}
+
+// Wide blocks of columns first: few rows need many columns for enough independent sums.
+template <int R, int C>
+void all_columns(const AttentionValuesStep& s) {
+  int64_t column = 0;
+  for (; column + 8 * C <= s.columns; column += 8 * C) values<R, C, false>(s, column, 8);
+  for (; column + 8 <= s.columns; column += 8) values<R, 1, false>(s, column, 8);
+  if (column < s.columns) values<R, 1, true>(s, column, static_cast<int>(s.columns - column));
+}
+
+// The sums of the lanes of four vectors.
+inline __m128 add_lanes4(__m256 a, __m256 b, __m256 c, __m256 d) {
+  const __m256 all = _mm256_hadd_ps(_mm256_hadd_ps(a, b), _mm256_hadd_ps(c, d));
+  return _mm_add_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1));
+}
+
+}  // namespace
+
+void attention_pack_keys_avx2(const float* k, int64_t stride, int64_t count, int64_t d, float* packed) {
+  for (int64_t first = 0; first < count; first += kPanel, packed += d * kPanel) {
+    if (first + kPanel > count)
+      return attention_pack_keys_scalar(k + first * stride, stride, count - first, d, packed);
+    const float* rows = k + first * stride;
+    int64_t c = 0;
+    for (; c + 8 <= d; c += 8) {
+      transpose8(rows + c, stride, packed + c * kPanel);
+      transpose8(rows + 8 * stride + c, stride, packed + c * kPanel + 8);
+    }
+    for (; c < d; ++c) {
+      for (int64_t j = 0; j < kPanel; ++j) packed[c * kPanel + j] = rows[j * stride + c];
+    }
+  }
+}
+
+void attention_pack_values_avx2(const float* v, int64_t stride, int64_t count, int64_t dv, float* packed) {
+  for (int64_t first = 0; first < dv; first += kPanel, packed += count * kPanel) {
+    const int lo = dv - first < 8 ? static_cast<int>(dv - first) : 8;
+    const int hi = dv - first < 8 ? 0 : dv - first < 16 ? static_cast<int>(dv - first - 8) : 8;
+    for (int64_t j = 0; j < count; ++j) {
+      const float* row = v + j * stride + first;
+      _mm256_store_ps(packed + j * kPanel, load_part8(row, lo));
+      _mm256_store_ps(packed + j * kPanel + 8, load_part8(row + 8, hi));
+    }
+  }
+}
+
+void attention_scores_avx2(const AttentionScoresStep& s) {
+  using Scores = void (*)(const AttentionScoresStep&);
+  static constexpr Scores kRows[] = {scores<1>, scores<2>, scores<3>, scores<4>, scores<5>, scores<6>};
+  kRows[s.count - 1](s);
+}
+
+void attention_scores_row_avx2(const float* q, const float* k, int64_t stride, int64_t count, int64_t d,
+                               float scale, float* out) {
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4, k += 4 * stride) {
+    __m256 sum[4];
+#pragma GCC unroll 4
+    for (int u = 0; u < 4; ++u) sum[u] = _mm256_setzero_ps();
+    for (int64_t c = 0; c < d; c += 8) {
+      const int part = d - c < 8 ? static_cast<int>(d - c) : 8;
+      const __m256 x = load_part8(q + c, part);
+#pragma GCC unroll 4
+      for (int u = 0; u < 4; ++u) sum[u] = _mm256_fmadd_ps(x, load_part8(k + u * stride + c, part), sum[u]);
+    }
+    _mm_storeu_ps(out + j, _mm_mul_ps(add_lanes4(sum[0], sum[1], sum[2], sum[3]), _mm_set1_ps(scale)));
+  }
+  for (; j < count; ++j, k += stride) {
+    __m256 sum = _mm256_setzero_ps();
+    for (int64_t c = 0; c < d; c += 8) {
+      const int part = d - c < 8 ? static_cast<int>(d - c) : 8;
+      sum = _mm256_fmadd_ps(load_part8(q + c, part), load_part8(k + c, part), sum);
+    }
+    out[j] = add_lanes8(sum) * scale;
+  }
+}
+
+void attention_values_avx2(const AttentionValuesStep& s) {
+  using Values = void (*)(const AttentionValuesStep&);
+  static constexpr Values kRows[] = {all_columns<1, 8>, all_columns<2, 4>, all_columns<3, 4>,
+                                     all_columns<4, 2>, all_columns<5, 2>, all_columns<6, 2>};
+  kRows[s.count - 1](s);
+}
+
+}  // namespace halftone::kernels

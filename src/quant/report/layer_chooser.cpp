@@ -27,7 +27,20 @@ std::string list_lines(const std::vector<std::string>& lines) {
        error.what());
 }
 
+QuantConfig for_kind(const QuantConfig& config, std::string_view kind) {
+  return kind == "embedding" ? embedding_config(config) : config;
+}
+
 }  // namespace
+
+QuantConfig embedding_config(const QuantConfig& config) {
+  if (config.as<Int8DynamicActivationInt8WeightConfig>()) return Int8WeightOnlyConfig{};
+  if (auto int4 = config.as<Int4WeightOnlyConfig>()) {
+    int4->activations = Int4Activations::kFloat;
+    return *int4;
+  }
+  return config;
+}
 
 bool LayerChooser::Pattern::matches(const std::string& name) {
   try {
@@ -67,21 +80,22 @@ LayerChooser::Choice LayerChooser::choose_config(const LayerInfo& layer) {
   }
   if (first) {
     const QuantConfig& config = options_.overrides[*first].second;
-    if (!config.is_noquant()) return {config, {}};
+    if (!config.is_noquant()) return {for_kind(config, layer.kind), {}};
     return {std::nullopt, fmt::format("override \"{}\" says noquant", overrides_[*first].text)};
   }
   if (config_.is_noquant()) return {std::nullopt, "the scheme is noquant"};
   if (!included) return {std::nullopt, fmt::format("include \"{}\" does not match", include_->text)};
   if (excluded) return {std::nullopt, fmt::format("exclude \"{}\" matches", exclude_->text)};
+  const QuantConfig config = for_kind(config_, layer.kind);
   if (layer.kind == "embedding") {
     if (!options_.embeddings) return {std::nullopt, "embeddings are quantized only where that is asked for"};
-    if (!format_of(config_)->has_embedding())
-      return {std::nullopt, fmt::format("{} has no kernel for embeddings", config_.describe())};
+    if (!format_of(config)->has_embedding())
+      return {std::nullopt, fmt::format("{} has no kernel for embeddings", config.describe())};
   }
   if (layer.n * layer.k < options_.min_weights)
     return {std::nullopt, fmt::format("fewer than {} weights", options_.min_weights)};
   if (options_.filter && !options_.filter(layer)) return {std::nullopt, "the filter says no"};
-  return {config_, {}};
+  return {config, {}};
 }
 
 LayerReport LayerChooser::keep(LayerReport report, std::string reason) {

@@ -18,6 +18,9 @@ struct LayerState {
   std::string obstacle = {};  ///< why it cannot be quantized, whatever the options say; empty: it can
 };
 
+/// The config without what concerns activations, which an embedding does not have: int8wo for int8dq.
+QuantConfig embedding_config(const QuantConfig& config);
+
 /// Use: choose() for every layer in the model's order, then finish(), and only then change the model.
 class LayerChooser {
  public:

@@ -50,6 +50,12 @@ TEST(LayerChooser, TakesEmbeddingsWhenAsked) {
             "kept: Float8WeightOnlyConfig() has no kernel for embeddings");
 }
 
+TEST(LayerChooser, EmbeddingsHaveNoActivations) {
+  EXPECT_EQ(choose_all("int8dq", {.embeddings = true}).front(), kInt8);
+  const Int4WeightOnlyConfig with_activations{64, false, Int4Activations::kInt8};
+  EXPECT_EQ(embedding_config(with_activations), QuantConfig(Int4WeightOnlyConfig{64, false}));
+}
+
 TEST(LayerChooser, PatternsMustMatchTheWholeName) {
   const std::string kept = "kept: include \"encoder\\..*\" does not match";
   EXPECT_EQ(choose_all("int8wo", {.include = "encoder\\..*"}),

@@ -1,0 +1,157 @@
+#include "quant/graph/quantize_graph.h"
+
+#include <ATen/ops/equal.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/errors.h"
+#include "halftone/graph_module.h"
+#include "halftone/quantize.h"
+#include "halftone/weight_format.h"
+#include "quant/graph/find_layers.h"
+#include "quant/graph/rewrite_layer.h"
+#include "quant/report/layer_chooser.h"
+
+namespace halftone {
+namespace {
+
+using Outcome = LayerReport::Outcome;
+
+bool same_parts(const QuantizedWeight& a, const QuantizedWeight& b) {
+  return std::equal(
+      a.parts.begin(), a.parts.end(), b.parts.begin(), b.parts.end(), [](const auto& x, const auto& y) {
+        return x.first == y.first && x.second.scalar_type() == y.second.scalar_type() &&
+               x.second.sizes() == y.second.sizes() &&
+               (x.second.is_same(y.second) || at::equal(x.second.contiguous(), y.second.contiguous()));
+      });
+}
+
+/// Quantized weights, each once: a linear and an embedding that share a weight share its quantized tensors
+/// too, where their configs give the same ones.
+class WeightPool {
+ public:
+  /// The index of the layer's weight.
+  size_t quantize(const GraphLayer& layer, const QuantConfig& config) {
+    QuantizedWeight weight = quantize_weight(layer.matrix.to(layer.dtype), config, layer.info.name);
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      if (bases_[i] == layer.base && same_parts(weights_[i], weight)) return i;
+    }
+    weights_.push_back(std::move(weight));
+    bases_.push_back(layer.base);
+    return weights_.size() - 1;
+  }
+  const QuantizedWeight& weight(size_t index) const { return weights_[index]; }
+
+  /// Puts the weight into the module at its first use. The tensors are shared: a weight has one config for
+  /// each use.
+  PlacedWeight place(GraphModule& module, size_t index, const QuantConfig& config) {
+    if (placed_.size() < weights_.size()) placed_.resize(weights_.size());
+    if (!placed_[index]) placed_[index] = place_weight(module, weights_[index], bases_[index]);
+    PlacedWeight placed = *placed_[index];
+    placed.weight.config = config;
+    placed.weight.format = format_of(config);
+    return placed;
+  }
+
+ private:
+  std::vector<QuantizedWeight> weights_;
+  std::vector<std::string> bases_;
+  std::vector<std::optional<PlacedWeight>> placed_;
+};
+
+/// What else needs a weight that was quantized: it stays in the model beside its quantized form.
+std::string describe_other_uses(const Graph& graph, const std::string& target) {
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser || input.target != target || input.value->users().empty()) continue;
+    const Node& user = *input.value->users().front();
+    return fmt::format("the weight stays too, for {}",
+                       user.is("return") ? "the model returns it" : user.target());
+  }
+  return {};
+}
+
+std::string stored_name(const GraphLayer& layer) {
+  return layer.base.substr(0, layer.base.find('['));
+}
+
+QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
+                                 const QuantizeOptions& options) {
+  Graph& graph = module.mutable_graph();
+  const std::vector<GraphLayer> layers = find_layers(module);
+  QuantizeReport report;
+  report.bytes_before = bytes_of_tensors(*module.tensors());
+  LayerChooser chooser(config, options);
+  for (const GraphLayer& layer : layers) {
+    report.layers.push_back(chooser.choose(layer.info, layer.state));
+    report.layers.back().bytes_before = report.layers.back().bytes_after = layer.bytes;
+  }
+  chooser.finish();
+
+  // Everything that can fail comes before the first change.
+  WeightPool pool;
+  std::vector<size_t> weights(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    LayerReport& entry = report.layers[i];
+    if (options.progress)
+      options.progress(static_cast<int64_t>(i), static_cast<int64_t>(layers.size()), layers[i].info.name);
+    if (entry.outcome != Outcome::kQuantized) continue;
+    weights[i] = pool.quantize(layers[i], *entry.config);
+    entry.bytes_after = pool.weight(weights[i]).bytes();
+  }
+  std::vector<std::string> targets;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (report.layers[i].outcome != Outcome::kQuantized) continue;
+    const PlacedWeight placed = pool.place(module, weights[i], *report.layers[i].config);
+    for (const LayerUse& use : layers[i].uses) rewrite_use(graph, use, placed);
+    targets.push_back(stored_name(layers[i]));
+  }
+  remove_unused_weights(module, targets);
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (report.layers[i].outcome != Outcome::kQuantized) continue;
+    report.layers[i].reason = describe_other_uses(graph, stored_name(layers[i]));
+  }
+  lint_or_throw(graph, fmt::format("{} after quantization", module.name));
+  report.bytes_after = bytes_of_tensors(*module.tensors());
+  if (options.progress)
+    options.progress(static_cast<int64_t>(layers.size()), static_cast<int64_t>(layers.size()), "");
+  return report;
+}
+
+}  // namespace
+
+int64_t bytes_of_tensors(const TensorMap& tensors) {
+  std::set<std::tuple<const void*, int64_t, size_t>> seen;
+  int64_t sum = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const void* memory = tensor.has_storage()
+                             ? static_cast<const void*>(tensor.storage().unsafeGetStorageImpl())
+                             : static_cast<const void*>(tensor.unsafeGetTensorImpl());
+    const int64_t offset = tensor.has_storage() ? tensor.storage_offset() : 0;
+    if (seen.emplace(memory, offset, tensor.nbytes()).second) sum += static_cast<int64_t>(tensor.nbytes());
+  }
+  return sum;
+}
+
+std::shared_ptr<GraphModule> copy_module(const GraphModule& module) {
+  auto copy = std::make_shared<GraphModule>(module.graph().clone(), *module.tensors(), module.call_spec());
+  copy->ranges = module.ranges;
+  copy->guards = module.guards;
+  copy->sample_inputs = module.sample_inputs;
+  copy->name = module.name;
+  copy->notes = module.notes;
+  return copy;
+}
+
+QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options) {
+  try {
+    if (!options.dry_run) return quantize_in_place(module, config, options);
+    return quantize_in_place(*copy_module(module), config, options);
+  } catch (const Error& error) {
+    if (module.name.empty()) throw;
+    throw error.with_context(module.name);
+  }
+}
+
+}  // namespace halftone

@@ -1,0 +1,17 @@
+// What quantize_ on graphs and diagnose share.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// Of all tensors; those that share memory count once.
+int64_t bytes_of_tensors(const TensorMap& tensors);
+
+/// A module of its own that shares the tensors: to try something out.
+std::shared_ptr<GraphModule> copy_module(const GraphModule& module);
+
+}  // namespace halftone

@@ -1,0 +1,24 @@
+// Recognises one node as a linear, a convolution of kernel 1 or an embedding, whatever its operands are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "halftone/graph.h"
+#include "quant/graph/find_layers.h"
+
+namespace halftone {
+
+/// A node that may be a layer, if the operand turns out to be a stored weight.
+struct SpelledNode {
+  Spelling spelling = Spelling::kLinear;
+  std::string_view kind;  ///< of LayerInfo
+  const Value* weight = nullptr;
+  bool transposed = false;  ///< the operand is [k, n]
+  std::string obstacle;     ///< why this node cannot be quantized, or ""
+};
+
+std::optional<SpelledNode> try_spelling(const Node& node);
+
+}  // namespace halftone

@@ -1,0 +1,19 @@
+// The dispatch keys of quantized tensors: the one place that names them.
+#pragma once
+
+#include <c10/core/DispatchKeySet.h>
+
+namespace halftone {
+
+/// Above autograd, autocast and tracing, and no backend: composite kernels are not looked up for it, so that
+/// its fallback sees every operator that gets a quantized tensor and has no kernel of ours. (A fallback at
+/// PrivateUse3 would not: of the two thousand operators with a composite kernel it sees none.) Inputs'
+/// gradients are not lost there, because our kernels call operators that have a formula. torch keeps the key
+/// for tests of such wrappers and uses it nowhere.
+inline constexpr c10::DispatchKey kWrapperKey = c10::DispatchKey::TESTING_ONLY_GenericWrapper;
+
+/// PrivateUse3 is what is left below: a backend without kernels, should the key above ever be switched off.
+inline constexpr c10::DispatchKeySet kQuantizedKeys =
+    c10::DispatchKeySet({kWrapperKey, c10::DispatchKey::PrivateUse3, c10::DispatchKey::AutogradPrivateUse3});
+
+}  // namespace halftone

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "halftone/capture.h"
+#include "halftone/checkpoint.h"
 #include "halftone/graph_module.h"
 
 namespace halftone {
@@ -70,12 +71,16 @@ std::vector<c10::IValue> make_inputs(const GraphModule& module) {
   return inputs;
 }
 
+std::shared_ptr<GraphModule> load(const std::string& path, bool map) {
+  return path.ends_with(".ht") ? load_checkpoint(path, {.map = map}) : load_pt2(path, {.map_weights = map});
+}
+
 Measurement measure_here(const std::string& path, bool map) {
   const c10::AutoGradMode no_grad(false);
   Measurement result;
   result.baseline_mb = peak_mb();
   const auto start = std::chrono::steady_clock::now();
-  std::shared_ptr<const GraphModule> module = load_pt2(path, {.map_weights = map});
+  std::shared_ptr<const GraphModule> module = load(path, map);
   Session session(module);
   const std::vector<c10::IValue> outputs = session.run(make_inputs(*module));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -117,8 +122,13 @@ const char* verdict(bool pass) {
   return pass ? "PASS" : "MISS";
 }
 
-/// Prints one table; returns whether both limits hold.
-bool report(const std::string& path, bool map) {
+struct Report {
+  bool pass = false;
+  double median_seconds = 0;
+};
+
+/// Prints one table, and whether both limits hold.
+Report report(const std::string& path, bool map) {
   const double file_mb = static_cast<double>(std::filesystem::file_size(path)) / 1e6;
   const double limit_mb = kFileFactor * file_mb + kFixedMb;
   std::vector<double> seconds;
@@ -146,7 +156,21 @@ bool report(const std::string& path, bool map) {
       "\n",
       map, file_mb, median(seconds), worst.peak_mb, worst.baseline_mb, kSecondsLimit, limit_mb,
       fast && small);
-  return fast && small;
+  return {fast && small, median(seconds)};
+}
+
+/// The model as it came and the same as .ht, which must be the faster one.
+bool compare(const std::string& path, bool map) {
+  const Report before = report(path, map);
+  if (path.ends_with(".ht")) return before.pass;
+  const auto copy = std::filesystem::temp_directory_path() / fmt::format("load_bench.{}.ht", getpid());
+  save_checkpoint(*load_pt2(path), copy.string());
+  const Report after = report(copy.string(), map);
+  std::filesystem::remove(copy);
+  const bool faster = after.median_seconds < before.median_seconds;
+  fmt::print("  .ht against .pt2: {:.3f} s against {:.3f} s    {}\n", after.median_seconds,
+             before.median_seconds, verdict(faster));
+  return before.pass && after.pass && faster;
 }
 
 }  // namespace
@@ -157,12 +181,13 @@ int main(int argc, char** argv) {
   const std::string option = argc == 3 ? argv[2] : "";
   const bool map = !option.ends_with("no-mmap");
   if (argc < 2 || argc > 3) {
-    fmt::print(stderr,
-               "usage: load_bench MODEL.pt2 [--no-mmap]\nExit 0: within the limits, 1: not, or failed.\n");
+    fmt::print(
+        stderr,
+        "usage: load_bench MODEL.pt2|MODEL.ht [--no-mmap]\nExit 0: within the limits, 1: not, or failed.\n");
     return 2;
   }
   try {
-    if (!option.starts_with("--child")) return halftone::report(argv[1], map) ? 0 : 1;
+    if (!option.starts_with("--child")) return halftone::compare(argv[1], map) ? 0 : 1;
     const auto result = halftone::measure_here(argv[1], map);
     fmt::print("{} {} {}\n", result.seconds, result.baseline_mb, result.peak_mb);
     return 0;

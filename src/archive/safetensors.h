@@ -51,6 +51,13 @@ struct SafetensorsTensor {
   std::span<const std::byte> bytes;  ///< row-major, exactly the size that dtype and shape give
 };
 
+/// The length and the header of a file whose data are these tensors, in this order, without gaps. Spaces fill
+/// the header up so that the data begin at a multiple of `alignment`. Throws kInvalidArgument (duplicate
+/// name, size mismatch, reserved name, text that is not UTF-8, more than the format's 100 MB); `path` is for
+/// messages.
+std::string make_safetensors_head(const std::string& path, std::span<const SafetensorsTensor> tensors,
+                                  const std::map<std::string, std::string>& metadata, size_t alignment);
+
 /// Writes to a temporary file beside `path`, fsyncs, renames over `path`, fsyncs the directory: a reader sees
 /// the old file or the new one. The tensors stand in the file in descending order of alignment, then by name,
 /// as the Python package writes them, so equal input gives equal bytes. Throws kIo, kInvalidArgument

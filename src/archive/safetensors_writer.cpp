@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <unordered_set>
 #include <utility>
 
 #include "archive/atomic_file.h"
@@ -11,7 +12,9 @@
 namespace halftone {
 namespace {
 
+constexpr size_t kLengthSize = 8;
 constexpr size_t kHeaderAlignment = 8;
+constexpr size_t kLongestHeader = 100'000'000;  // the format's own limit
 
 /// Element types by rising alignment, in the order in which the Python package compares them.
 constexpr std::array kRising = {
@@ -40,8 +43,9 @@ void check_tensor(const SafetensorsTensor& tensor, const std::string& path) {
   }
 }
 
-std::string make_header(const std::vector<SafetensorsTensor>& tensors,
-                        const std::map<std::string, std::string>& metadata) {
+/// `alignment` is that of the header with its length before it.
+std::string make_header(std::span<const SafetensorsTensor> tensors,
+                        const std::map<std::string, std::string>& metadata, size_t alignment) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::string text = header.dump();
@@ -57,35 +61,49 @@ std::string make_header(const std::vector<SafetensorsTensor>& tensors,
     offset += tensor.bytes.size();
   }
   text += '}';
-  text.append((kHeaderAlignment - text.size() % kHeaderAlignment) % kHeaderAlignment, ' ');
+  text.append((alignment - (kLengthSize + text.size()) % alignment) % alignment, ' ');
   return text;
+}
+
+void check_names(std::span<const SafetensorsTensor> tensors, const std::string& path) {
+  std::unordered_set<std::string_view> names;
+  for (const SafetensorsTensor& tensor : tensors) {
+    if (!names.insert(tensor.name).second) {
+      fail(ErrorCode::kInvalidArgument, "{}: tensor \"{}\" is given twice", path, tensor.name);
+    }
+  }
 }
 
 }  // namespace
 
-void write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+std::string make_safetensors_head(const std::string& path, std::span<const SafetensorsTensor> tensors,
+                                  const std::map<std::string, std::string>& metadata, size_t alignment) {
   for (const SafetensorsTensor& tensor : tensors) check_tensor(tensor, path);
-  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
-  for (size_t i = 1; i < tensors.size(); ++i) {
-    if (tensors[i].name == tensors[i - 1].name) {
-      fail(ErrorCode::kInvalidArgument, "{}: tensor \"{}\" is given twice", path, tensors[i].name);
-    }
-  }
-  std::stable_sort(tensors.begin(), tensors.end(),
-                   [](const auto& a, const auto& b) { return rank_of(a.dtype) > rank_of(b.dtype); });
+  check_names(tensors, path);
   std::string header;
   try {
-    header = make_header(tensors, metadata);
+    header = make_header(tensors, metadata, alignment);
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::kInvalidArgument, "{}: a name or metadata value is not UTF-8: {}", path, error.what());
   }
-  std::array<std::byte, 8> length{};
-  for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<std::byte>(header.size() >> (8 * i));
+  if (header.size() > kLongestHeader) {
+    fail(ErrorCode::kInvalidArgument, "{}: the header would have {} bytes; the format allows {}", path,
+         header.size(), kLongestHeader);
+  }
+  std::string head;
+  for (size_t i = 0; i < kLengthSize; ++i) head += static_cast<char>(header.size() >> (8 * i));
+  return head += header;
+}
 
+void write_safetensors(const std::string& path, std::vector<SafetensorsTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) {
+    return std::pair(rank_of(b.dtype), std::string_view(a.name)) <
+           std::pair(rank_of(a.dtype), std::string_view(b.name));
+  });
+  const std::string head = make_safetensors_head(path, tensors, metadata, kHeaderAlignment);
   AtomicFile file(path);
-  file.write(length);
-  file.write(header);
+  file.write(head);
   for (const SafetensorsTensor& tensor : tensors) file.write(tensor.bytes);
   file.commit();
 }

@@ -4,7 +4,9 @@ Run it by hand when the set should change; the seeds are kept in the repository.
 """
 
 import collections
+import hashlib
 import io
+import json
 import pathlib
 import zipfile
 
@@ -30,8 +32,27 @@ def write(target, name, data):
     (HERE / target / name).write_bytes(data)
 
 
+def checkpoint(records):
+    """A .ht file with a tensor of 12 floats, written after docs/format.md."""
+    metadata = {"halftone.format": "1", "halftone.kind": "graph", "halftone.tensors": json.dumps(records)}
+    header = {
+        "__metadata__": metadata,
+        "w": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]},
+        "__halftone__.pad.1": {"dtype": "U8", "shape": [16], "data_offsets": [48, 64]},
+        "e": {"dtype": "U8", "shape": [2], "data_offsets": [64, 66]},
+        "__halftone__.sha256": {"dtype": "U8", "shape": [32], "data_offsets": [66, 98]},
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    data = len(text).to_bytes(8, "little") + text + bytes(66)
+    return data + hashlib.sha256(data).digest()
+
+
 def main():
     torch.manual_seed(0)
+    view = {"dtype": "F32", "offset": 16, "sizes": [2, 4], "strides": [1, 2]}
+    write("ht", "plain.ht", checkpoint([{"name": "w", "grad": True}, {"name": {"hex": "ff"}, "stored": "e"}]))
+    write("ht", "views.ht", checkpoint([{"name": "w", "strides": [1, 3]}, {"name": "v", "stored": "w", "view": view}]))
     floats, bytes_ = torch.zeros(12), torch.zeros(16, dtype=torch.uint8)  # fit the storages of fuzz_pickle.cpp
     values = {
         "inputs": ((floats.reshape(3, 4),), {"k": {"z": bytes_}}),

@@ -19,17 +19,23 @@ void add_common_options(CLI::App& command, CommonOptions& options) {
   command.add_flag("--verbose", options.verbose, "More messages")->excludes(quiet);
 }
 
-void add_model_options(CLI::App& command, ModelOptions& options) {
-  command.add_option("MODEL", options.path, "The model: a .pt2 file as torch.export.save writes it")
-      ->required()
-      ->type_name("");
+void add_library_option(CLI::App& command, std::vector<std::string>& libraries) {
   command
-      .add_option("--load-library", options.libraries,
+      .add_option("--load-library", libraries,
                   "Shared library with custom operators; may be repeated.\nIt is code, and it runs: only a "
                   "file that you trust")
       ->type_name("F.so")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void add_model_options(CLI::App& command, ModelOptions& options) {
+  command
+      .add_option("MODEL", options.path,
+                  "The model: a .pt2 file as torch.export.save writes it, or a .ht file")
+      ->required()
+      ->type_name("");
+  add_library_option(command, options.libraries);
   command.add_flag(
       "!--no-mmap", options.map,
       "Read the weights instead of mapping the file: needs more memory,\nbut the file may change meanwhile");

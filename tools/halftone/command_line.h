@@ -39,12 +39,18 @@ struct CommandLine {
 
 /// Puts --json, --threads, --quiet and --verbose on a subcommand.
 void add_common_options(CLI::App& command, CommonOptions& options);
+/// Puts --load-library on a subcommand.
+void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
 /// Puts MODEL, --load-library and --no-mmap on a subcommand.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // One function a subcommand, in the file of that name. `line` must outlive the parser.
+void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);
+void add_quantize(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
+void add_schemes(CLI::App& app, CommandLine& line);
+void add_verify(CLI::App& app, CommandLine& line);
 
 }  // namespace halftone::cli

@@ -91,12 +91,17 @@ int parse_and_run(int argc, char** argv) {
       0, 1);  // none is refused below, after unknown names, which the user should hear of first
   app.footer(kExamples);
   CommandLine line;
+  add_diagnose(app, line);
   add_inspect(app, line);
   add_kernels(app, line);
+  add_quantize(app, line);
   add_run(app, line);
+  add_schemes(app, line);
+  add_verify(app, line);
   try {
     app.parse(argc, argv);
-    if (!line.job) throw CLI::RequiredError("A command (inspect, kernels or run)");
+    if (!line.job)
+      throw CLI::RequiredError("A command (diagnose, inspect, kernels, quantize, run, schemes or verify)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "halftone/capture.h"
+#include "halftone/checkpoint.h"
 #include "halftone/error.h"
 
 namespace halftone::cli {
@@ -60,15 +61,13 @@ std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
     case FileKind::kPt2:
       return load_pt2(path, {.map_weights = options.map});
     case FileKind::kHalftone:
-      throw Error(ErrorCode::kUnsupported,
-                  fmt::format("{}: this version does not read .ht checkpoints, only .pt2 files", path));
+      return load_checkpoint(path, {.map = options.map});
     case FileKind::kOther:
       break;
   }
-  throw Error(
-      ErrorCode::kUnsupported,
-      fmt::format("{}: not a model: this is {}. Halftone reads .pt2 files, which torch.export.save writes",
-                  path, guess(path, head)));
+  throw Error(ErrorCode::kUnsupported, fmt::format("{}: not a model: this is {}. Halftone reads .pt2 files, "
+                                                   "which torch.export.save writes, and its own .ht files",
+                                                   path, guess(path, head)));
 }
 
 }  // namespace halftone::cli

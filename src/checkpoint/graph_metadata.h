@@ -1,0 +1,41 @@
+// What a .ht file says of a captured model besides its weights: written from a GraphModule, read back and
+// checked.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/ht_file.h"
+#include "checkpoint/layer_configs.h"
+#include "checkpoint/packed_blocks.h"
+#include "checkpoint/sample_inputs.h"
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// The metadata of kind "graph", parsed. Nothing here has looked at a tensor's bytes.
+struct GraphMetadata {
+  std::unique_ptr<Graph> graph;
+  CallSpec call;
+  std::map<std::string, SymbolRange> ranges;
+  std::vector<ShapeGuard> guards;
+  std::vector<std::string> notes;
+  std::vector<HtRecord> tensors;
+  std::vector<ht::StoredInput> sample_inputs;
+  LayerConfigs configs;
+  std::vector<PackedRecord> packed;
+};
+
+/// kCorruptFile with file and key; kUnsupported where the graph has operators that this process does not
+/// know.
+GraphMetadata read_graph_metadata(const HtMetadata& metadata);
+
+/// Records by name; kCorruptFile where a name stands twice.
+std::vector<HtRecord> read_records(const HtMetadata& metadata, const std::string& key);
+
+/// Every way in which graph, call and stored tensors do not fit each other, one sentence each.
+std::vector<std::string> fit_findings(const GraphMetadata& metadata, const HtFile& file);
+
+}  // namespace halftone

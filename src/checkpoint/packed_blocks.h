@@ -1,0 +1,50 @@
+// Packed copies of quantized weights in .ht files: what this machine's kernels made of them, tagged with its
+// layout.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "checkpoint/ht_file.h"
+#include "checkpoint/stored_tensors.h"
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// A packed block as the file has it.
+struct PackedRecord {
+  std::vector<std::string>
+      parts;           ///< names of the plain tensors that it was made of, in the operator's order
+  std::string layout;  ///< kind, version and tile: "int8_linear/v1/16x4"
+  HtRecord block;
+};
+
+nlohmann::json packed_json(const std::vector<PackedRecord>& packed);
+/// Empty where the file has none.
+std::vector<PackedRecord> read_packed(const HtMetadata& metadata);
+
+/// A quantized weight that can be packed.
+struct Packable {
+  std::string layer;
+  std::vector<std::string> names;  ///< of its parts
+  std::vector<at::Tensor> parts;
+  std::function<void()> pack;  ///< makes this machine's kernels pack it
+};
+
+/// The weights of a graph's linears whose parts are tensors of the module, each once, in the graph's order.
+std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tensors);
+
+/// Packs all of them and adds the blocks to the collector. The records' `block` is set by whoever finishes
+/// it, in this order.
+std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, TensorCollector& collector);
+
+/// Gives stored blocks to the kernels. Returns a note for each that this machine's kernels do not want and
+/// made anew.
+std::vector<std::string> adopt_blocks(const std::vector<Packable>& weights,
+                                      const std::vector<PackedRecord>& packed, TensorRestorer& restorer);
+
+}  // namespace halftone

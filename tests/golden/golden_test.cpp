@@ -1,0 +1,68 @@
+// Every file in this folder, whatever version wrote it, loads, verifies, runs and gives the stored result.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "golden_models.h"
+#include "halftone/checkpoint.h"
+#include "halftone/tensor_file.h"
+
+namespace halftone::golden {
+namespace {
+
+std::vector<std::string> golden_files() {
+  std::vector<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(GOLDEN_FOLDER)) {
+    if (entry.path().extension() == ".ht") files.push_back(entry.path().stem().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string path_of(const std::string& name, const char* suffix) {
+  return (std::filesystem::path(GOLDEN_FOLDER) / (name + suffix)).string();
+}
+
+/// Quantized kernels may add in another order on another machine; everything in the models is of size 1 to
+/// 100.
+void expect_close(const at::Tensor& found, const at::Tensor& expected) {
+  ASSERT_EQ(found.sizes(), expected.sizes());
+  EXPECT_TRUE(at::allclose(found, expected, /*rtol=*/1e-5, /*atol=*/1e-4))
+      << "largest difference " << (found - expected).abs().max().item<float>();
+}
+
+at::Tensor run(const std::string& name, const std::string& file) {
+  const c10::AutoGradMode no_grad(false);
+  if (name.find("module") == std::string::npos) {
+    const auto module = load_checkpoint(file);
+    EXPECT_EQ(module->sample_inputs.size(), 1u);
+    return Session(module).run(module->sample_inputs).at(0).toTensor();
+  }
+  auto network = module();
+  load_module(*network, file);
+  return network->forward(input());
+}
+
+class Golden : public testing::TestWithParam<std::string> {};
+
+TEST_P(Golden, LoadsVerifiesAndRuns) {
+  const std::string file = path_of(GetParam(), ".ht");
+  EXPECT_THAT(verify_checkpoint(file).findings, testing::IsEmpty());
+  expect_close(run(GetParam(), file),
+               load_tensors(path_of(GetParam(), ".expected.safetensors")).tensors.at("output"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::ValuesIn(golden_files()),
+                         [](const auto& info) { return info.param; });
+
+/// A promise that nobody can break by leaving a file out.
+TEST(GoldenFolder, HoldsTheFilesOfVersion1) {
+  EXPECT_THAT(golden_files(),
+              testing::IsSupersetOf({"v1_graph_fp32", "v1_graph_int8wo", "v1_graph_int8dq", "v1_graph_int4wo",
+                                     "v1_module_fp32", "v1_module_int8dq"}));
+}
+
+}  // namespace
+}  // namespace halftone::golden

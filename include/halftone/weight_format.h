@@ -41,6 +41,9 @@ struct FormatOp {
   std::vector<NamedArgument> constants;  ///< {"weight_bits", 8}
 };
 
+/// Tensors by name.
+using Parts = std::vector<std::pair<std::string, at::Tensor>>;
+
 /// The behaviour behind one config. Thread-safe. Stateless but for its config.
 class WeightFormat {
  public:
@@ -51,7 +54,12 @@ class WeightFormat {
   virtual std::string refuse(int64_t n, int64_t k) const { return {}; }
   /// weight: [n, k] float32, contiguous, finite, not refused. The same weight gives the same bytes, on every
   /// machine.
-  virtual std::vector<std::pair<std::string, at::Tensor>> quantize(const at::Tensor& weight) const = 0;
+  virtual Parts quantize(const at::Tensor& weight) const = 0;
+  /// The same for a weight that was of `dtype` before it became float32. The built-in formats round their
+  /// scales to it, as torchao does; as written here it makes no difference.
+  virtual Parts quantize_typed(const at::Tensor& weight, c10::ScalarType dtype) const {
+    return quantize(weight);
+  }
   /// float32 [n, k].
   virtual at::Tensor dequantize(const QuantizedWeight& weight) const = 0;
   /// x [..., k] in any floating type, bias [n] or none → [..., n] in x's type. Gradients reach x and bias.

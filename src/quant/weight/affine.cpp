@@ -1,0 +1,124 @@
+#include "quant/weight/affine.h"
+
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graph/aten_splitter.h"
+
+namespace halftone {
+namespace {
+
+constexpr int64_t kRowsPerTask = 16;
+
+template <typename T>
+float rounded(float value) {
+  return static_cast<float>(static_cast<T>(value));
+}
+
+struct GroupScale {
+  float scale;
+  int zero_point;
+};
+
+template <typename T>
+GroupScale scale_of(const float* w, int64_t count, const AffineRule& rule) {
+  float lo = 0, hi = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    lo = std::min(lo, w[i]);
+    hi = std::max(hi, w[i]);
+  }
+  const float steps = static_cast<float>(rule.high - rule.low);
+  if (rule.symmetric) {
+    return {std::max(rounded<T>(std::max(-lo, hi) / (steps / 2)), rule.smallest_scale), 0};
+  }
+  const float range = rounded<T>(hi - lo);
+  // A range beyond the type's largest number is divided before it is added up: every finite weight can be
+  // quantized.
+  const float step = std::isfinite(range) ? range / steps : hi / steps - lo / steps;
+  const float scale = std::max(rounded<T>(step), rule.smallest_scale);
+  const float zero_point = static_cast<float>(rule.low) - std::nearbyint(rounded<T>(lo / scale));
+  return {scale, static_cast<int>(
+                     std::clamp(zero_point, static_cast<float>(rule.low), static_cast<float>(rule.high)))};
+}
+
+template <typename T>
+void quantize_group(const float* w, int64_t count, GroupScale s, const AffineRule& rule, int8_t* q) {
+  const float inverse = rounded<T>(1.0f / s.scale);
+  const float low = static_cast<float>(rule.low), high = static_cast<float>(rule.high);
+  for (int64_t i = 0; i < count; ++i) {
+    const float steps = std::nearbyint(rounded<T>(w[i] * inverse)) + static_cast<float>(s.zero_point);
+    q[i] = static_cast<int8_t>(std::clamp(steps, low, high));
+  }
+}
+
+// Calls f with a value of the C++ type of a floating-point type; double counts as float.
+template <typename F>
+auto with_type(c10::ScalarType type, F f) {
+  if (type == c10::ScalarType::BFloat16) return f(c10::BFloat16{});
+  if (type == c10::ScalarType::Half) return f(c10::Half{});
+  return f(float{});
+}
+
+}  // namespace
+
+AffineRule int8_rule(int weight_bits, c10::ScalarType dtype) {
+  AffineRule rule;
+  rule.low = weight_bits == 7 ? -64 : -128;
+  rule.high = weight_bits == 7 ? 64 : 127;
+  rule.smallest_scale = std::numeric_limits<float>::epsilon();
+  rule.scale_type = dtype;
+  return rule;
+}
+
+AffineRule intx_rule(int bits, bool symmetric, c10::ScalarType dtype) {
+  AffineRule rule;
+  rule.low = -(1 << (bits - 1));
+  rule.high = (1 << (bits - 1)) - 1;
+  rule.symmetric = symmetric;
+  rule.smallest_scale = dtype == c10::ScalarType::Half
+                            ? static_cast<float>(std::numeric_limits<c10::Half>::min())
+                            : std::numeric_limits<float>::min();
+  rule.scale_type = dtype;
+  rule.math_type = dtype;
+  return rule;
+}
+
+AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const AffineRule& rule) {
+  const int64_t n = weight.size(0), k = weight.size(1);
+  const int64_t groups = k == 0 ? 1 : k / group;
+  AffineParts parts{at::empty({n, k}, at::kChar), at::empty({n, groups}, at::kFloat), {}};
+  if (!rule.symmetric) parts.zero_point = at::empty({n, groups}, at::kChar);
+  const float* w = weight.const_data_ptr<float>();
+  int8_t* q = parts.q.mutable_data_ptr<int8_t>();
+  float* scale = parts.scale.mutable_data_ptr<float>();
+  int8_t* zero_point = rule.symmetric ? nullptr : parts.zero_point.mutable_data_ptr<int8_t>();
+
+  const int64_t count = k == 0 ? 0 : group;
+  const auto choose = with_type(rule.scale_type, [](auto type) { return &scale_of<decltype(type)>; });
+  const auto quantize = with_type(rule.math_type, [](auto type) { return &quantize_group<decltype(type)>; });
+  AtenSplitter splitter;
+  splitter.run((n + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
+    const int64_t first = task * kRowsPerTask * groups,
+                  last = std::min(n * groups, first + kRowsPerTask * groups);
+    for (int64_t g = first; g < last; ++g) {
+      const GroupScale s = choose(w + g * count, count, rule);
+      scale[g] = s.scale;
+      if (zero_point != nullptr) zero_point[g] = static_cast<int8_t>(s.zero_point);
+      quantize(w + g * count, count, s, rule, q + g * count);
+    }
+  });
+  return parts;
+}
+
+at::Tensor dequantize_affine(const at::Tensor& q, const at::Tensor& scale, const at::Tensor& zero_point) {
+  const at::Tensor scales = scale.dim() == 1 ? scale.unsqueeze(1) : scale;
+  const c10::SymInt n = q.sym_size(0), k = q.sym_size(1), groups = scales.sym_size(1);
+  at::Tensor floats = q.to(at::kFloat).reshape_symint({n, groups, k / groups});
+  if (zero_point.defined()) floats = floats.sub(zero_point.to(at::kFloat).unsqueeze(2));
+  return floats.mul(scales.unsqueeze(2)).reshape_symint({n, k});
+}
+
+}  // namespace halftone

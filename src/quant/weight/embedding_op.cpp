@@ -1,0 +1,170 @@
+// halftone::int8_embedding and halftone::int4_embedding
+#include <ATen/ops/empty.h>
+#include <fmt/ranges.h>
+#include <torch/library.h>
+
+#include "base/errors.h"
+#include "graph/aten_splitter.h"
+#include "kernels/embedding_rows/embedding_rows.h"
+#include "quant/weight/linear_call.h"
+#include "quant/weight/ops.h"
+
+namespace halftone {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+using OptionalType = std::optional<c10::ScalarType>;
+constexpr const char* kInt8Name = "halftone::int8_embedding";
+constexpr const char* kInt4Name = "halftone::int4_embedding";
+
+struct Table {
+  const char* name;
+  const at::Tensor& weight;
+  const at::Tensor& scale;
+  at::Tensor zero_point;  // may be undefined
+  kernels::EmbeddingFormat format;
+  int64_t width;
+  int group;
+};
+
+c10::ScalarType result_type(const char* name, OptionalType dtype) {
+  const c10::ScalarType type = dtype.value_or(at::kFloat);
+  if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf && type != at::kDouble) {
+    fail(ErrorCode::kInvalidArgument, "{}: dtype must be floating-point, not {}", name, c10::toString(type));
+  }
+  return type;
+}
+
+at::Tensor look_up(const at::Tensor& indices, const Table& table, OptionalType dtype) {
+  const c10::ScalarType type = result_type(table.name, dtype);
+  if (!indices.is_cpu() || (indices.scalar_type() != at::kLong && indices.scalar_type() != at::kInt)) {
+    fail(ErrorCode::kInvalidArgument, "{}: indices must be int64 or int32 on the CPU, not {} on {}",
+         table.name, c10::toString(indices.scalar_type()), indices.device().str());
+  }
+  const kernels::EmbeddingRowsProblem problem{indices.numel(), table.weight.size(0), table.width,
+                                              table.format, table.group};
+  const at::Tensor index = indices.contiguous(), weight = table.weight.contiguous(),
+                   scale = table.scale.contiguous();
+  const at::Tensor zeros = table.zero_point.defined() ? table.zero_point.contiguous() : at::Tensor();
+  std::vector<int64_t> sizes = indices.sizes().vec();
+  sizes.push_back(table.width);
+  const bool halves = type == at::kBFloat16;
+  const at::Tensor out = at::empty(sizes, halves ? at::kBFloat16 : at::kFloat);
+  kernels::EmbeddingRowsArgs args;
+  if (index.scalar_type() == at::kLong) {
+    args.index64 = index.const_data_ptr<int64_t>();
+  } else {
+    args.index32 = index.const_data_ptr<int32_t>();
+  }
+  args.table = weight.const_data_ptr();
+  args.row_stride = problem.row_bytes();
+  args.scale = scale.const_data_ptr<float>();
+  args.zero_point = zeros.defined() ? zeros.const_data_ptr<int8_t>() : nullptr;
+  args.type = halves ? kernels::OutputType::kBFloat16 : kernels::OutputType::kFloat32;
+  args.out = out.mutable_data_ptr();
+  args.out_stride = table.width;
+  if (out.numel() > 0) {
+    AtenSplitter splitter;
+    kernels::embedding_rows(kernels::choose_embedding_rows(problem), problem, args, splitter);
+  }
+  return out.to(type);
+}
+
+at::Tensor meta_look_up(const char* name, const at::Tensor& indices, const c10::SymInt& width,
+                        OptionalType dtype) {
+  c10::SymDimVector sizes(indices.sym_sizes().begin(), indices.sym_sizes().end());
+  sizes.push_back(width);
+  return at::empty_symint(sizes, indices.options().dtype(result_type(name, dtype)));
+}
+
+at::Tensor int8_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                    OptionalType dtype) {
+  check_matrix(kInt8Name, weight, at::kChar);
+  check_part(kInt8Name, "scale", scale, at::kFloat, {weight.size(0)});
+  return look_up(indices, {kInt8Name, weight, scale, {}, kernels::EmbeddingFormat::kInt8, weight.size(1), 0},
+                 dtype);
+}
+
+at::Tensor int8_meta(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                     OptionalType dtype) {
+  return meta_look_up(kInt8Name, indices, weight.sym_size(1), dtype);
+}
+
+at::Tensor int4_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                    const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+  check_matrix(kInt4Name, weight, at::kByte);
+  const int64_t rows = weight.size(0), width = weight.size(1) * 2;
+  if (group_size < 1 || width % group_size != 0) {
+    fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kInt4Name, group_size, width);
+  }
+  check_part(kInt4Name, "scale", scale, at::kFloat, {rows, width / group_size});
+  const at::Tensor zeros = zero_point.value_or(at::Tensor());
+  if (zeros.defined()) check_part(kInt4Name, "zero_point", zeros, at::kChar, {rows, width / group_size});
+  return look_up(
+      indices,
+      {kInt4Name, weight, scale, zeros, kernels::EmbeddingFormat::kInt4, width, static_cast<int>(group_size)},
+      dtype);
+}
+
+at::Tensor int4_meta(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                     const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+  return meta_look_up(kInt4Name, indices, weight.sym_size(1) * 2, dtype);
+}
+
+void refuse_gradient(const char* name, const at::Tensor& scale) {
+  if (!at::GradMode::is_enabled() || !scale.requires_grad()) return;
+  fail(ErrorCode::kInvalidArgument,
+       "{}: a part of the quantized table requires a gradient; they are constants", name);
+}
+
+at::Tensor int8_autograd(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                         OptionalType dtype) {
+  refuse_gradient(kInt8Name, scale);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return ops::int8_embedding(indices, weight, scale, dtype);
+}
+
+at::Tensor int4_autograd(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                         const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+  refuse_gradient(kInt4Name, scale);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return ops::int4_embedding(indices, weight, scale, zero_point, group_size, dtype);
+}
+
+TORCH_LIBRARY_FRAGMENT(halftone, m) {
+  m.def("int8_embedding(Tensor indices, Tensor weight, Tensor scale, *, ScalarType? dtype=None) -> Tensor");
+  m.def(
+      "int4_embedding(Tensor indices, Tensor weight, Tensor scale, Tensor? zero_point=None, *, int "
+      "group_size=32, "
+      "ScalarType? dtype=None) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone, CPU, m) {
+  m.impl("int8_embedding", int8_cpu);
+  m.impl("int4_embedding", int4_cpu);
+}
+TORCH_LIBRARY_IMPL(halftone, Meta, m) {
+  m.impl("int8_embedding", int8_meta);
+  m.impl("int4_embedding", int4_meta);
+}
+TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
+  m.impl("int8_embedding", int8_autograd);
+  m.impl("int4_embedding", int4_autograd);
+}
+
+}  // namespace
+
+at::Tensor ops::int8_embedding(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                               OptionalType dtype) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kInt8Name, "").typed<decltype(int8_cpu)>();
+  return op.call(indices, weight, scale, dtype);
+}
+
+at::Tensor ops::int4_embedding(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
+                               const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kInt4Name, "").typed<decltype(int4_cpu)>();
+  return op.call(indices, weight, scale, zero_point, group_size, dtype);
+}
+
+}  // namespace halftone

@@ -1,0 +1,74 @@
+// int4wo.
+#include <fmt/format.h>
+
+#include "kernels/common/int4_weights.h"
+#include "quant/weight/affine.h"
+#include "quant/weight/bits.h"
+#include "quant/weight/formats.h"
+#include "quant/weight/ops.h"
+
+namespace halftone {
+namespace {
+
+class Int4Format final : public WeightFormat {
+ public:
+  explicit Int4Format(const Int4WeightOnlyConfig& config) : config_(config) {}
+
+  std::string refuse(int64_t, int64_t k) const override {
+    if (config_.group_size > 0 && k % config_.group_size != 0) {
+      return fmt::format("group size {} does not divide {}", config_.group_size, k);
+    }
+    const char* reason = kernels::refuse_int4_group(k, config_.group_size);
+    return reason != nullptr ? reason : "";
+  }
+
+  Parts quantize(const at::Tensor& weight) const override { return quantize_typed(weight, at::kFloat); }
+
+  Parts quantize_typed(const at::Tensor& weight, c10::ScalarType dtype) const override {
+    const AffineParts parts =
+        quantize_affine(weight, config_.group_size, intx_rule(4, config_.symmetric, dtype));
+    Parts result{{"weight", pack_bits(parts.q, 4)}, {"scale", parts.scale}};
+    if (!config_.symmetric) result.emplace_back("zero_point", parts.zero_point);
+    return result;
+  }
+
+  at::Tensor dequantize(const QuantizedWeight& weight) const override {
+    return dequantize_affine(unpack_bits(weight.part("weight"), 4, weight.sizes[1]), weight.part("scale"),
+                             zero_point_of(weight).value_or(at::Tensor()));
+  }
+
+  at::Tensor linear(const at::Tensor& x, const QuantizedWeight& weight,
+                    const std::optional<at::Tensor>& bias) const override {
+    return ops::int4_linear(x, weight.part("weight"), weight.part("scale"), zero_point_of(weight), bias,
+                            config_.group_size, quantizes_activations());
+  }
+
+  bool has_embedding() const override { return true; }
+
+  at::Tensor embedding(const at::Tensor& indices, const QuantizedWeight& weight) const override {
+    return ops::int4_embedding(indices, weight.part("weight"), weight.part("scale"), zero_point_of(weight),
+                               config_.group_size, weight.dtype);
+  }
+
+  FormatOp embedding_op(const QuantizedWeight& weight) const override {
+    return {"halftone::int4_embedding", {{"group_size", config_.group_size}, {"dtype", weight.dtype}}};
+  }
+
+  FormatOp linear_op(const QuantizedWeight&) const override {
+    return {"halftone::int4_linear",
+            {{"group_size", config_.group_size}, {"quantize_activations", quantizes_activations()}}};
+  }
+
+ private:
+  bool quantizes_activations() const { return config_.activations == Int4Activations::kInt8; }
+
+  Int4WeightOnlyConfig config_;
+};
+
+}  // namespace
+
+std::shared_ptr<const WeightFormat> make_format(const Int4WeightOnlyConfig& config) {
+  return std::make_shared<Int4Format>(config);
+}
+
+}  // namespace halftone

@@ -1,0 +1,91 @@
+// halftone::int4_linear
+#include <torch/library.h>
+
+#include <algorithm>
+
+#include "base/errors.h"
+#include "kernels/common/int4_weights.h"
+#include "quant/weight/affine.h"
+#include "quant/weight/bits.h"
+#include "quant/weight/differentiable_linear.h"
+#include "quant/weight/float_kernels.h"
+#include "quant/weight/meta_linear.h"
+#include "quant/weight/ops.h"
+
+namespace halftone {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+constexpr const char* kName = "halftone::int4_linear";
+
+at::Tensor or_undefined(const OptionalTensor& tensor) {
+  return tensor.value_or(at::Tensor());
+}
+
+at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+               const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
+               bool quantize_activations) {
+  check_matrix(kName, weight, at::kByte);
+  const int64_t n = weight.size(0), k = weight.size(1) * 2;
+  const int group = static_cast<int>(std::clamp<int64_t>(group_size, 0, 1024));
+  if (const char* reason = kernels::refuse_int4_group(k, group)) {
+    fail(ErrorCode::kInvalidArgument, "{}: group size {} with {} inputs: {}", kName, group_size, k, reason);
+  }
+  check_part(kName, "scale", scale, at::kFloat, {n, k / group});
+  const at::Tensor zeros = or_undefined(zero_point);
+  if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, k / group});
+  LinearCall call(kName, x, n, k, bias);
+  const auto integers = [&] { return unpack_bits(weight, 4, k); };
+  const std::vector<at::Tensor> parts{weight, scale, zeros};
+  return quantize_activations
+             ? run_int4_dynamic(call, {"int4_dynamic_linear", parts, integers, scale, zeros}, group)
+             : run_int4_weight_only(call, {"int4_weight_only_linear", parts, integers, scale, zeros}, group);
+}
+
+at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
+                bool quantize_activations) {
+  return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1) * 2, bias);
+}
+
+at::Tensor autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                    const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
+                    bool quantize_activations) {
+  return differentiable_linear(
+      x, bias,
+      {kName,
+       {weight, scale, or_undefined(zero_point)},
+       [&](const at::Tensor& input, const OptionalTensor& b) {
+         return ops::int4_linear(input, weight, scale, zero_point, b, group_size, quantize_activations);
+       },
+       [](const std::vector<at::Tensor>& parts) {
+         return dequantize_affine(unpack_bits(parts[0], 4, parts[0].sym_size(1) * 2), parts[1], parts[2]);
+       }});
+}
+
+TORCH_LIBRARY_FRAGMENT(halftone, m) {
+  m.def(
+      "int4_linear(Tensor x, Tensor weight, Tensor scale, Tensor? zero_point=None, Tensor? bias=None, *, int "
+      "group_size=32, "
+      "bool quantize_activations=False) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone, CPU, m) {
+  m.impl("int4_linear", cpu);
+}
+TORCH_LIBRARY_IMPL(halftone, Meta, m) {
+  m.impl("int4_linear", meta);
+}
+TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
+  m.impl("int4_linear", autograd);
+}
+
+}  // namespace
+
+at::Tensor ops::int4_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                            const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
+                            bool quantize_activations) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "").typed<decltype(cpu)>();
+  return op.call(x, weight, scale, zero_point, bias, group_size, quantize_activations);
+}
+
+}  // namespace halftone

@@ -1,0 +1,64 @@
+// halftone::int8_weight_only_linear
+#include <torch/library.h>
+
+#include "quant/weight/affine.h"
+#include "quant/weight/differentiable_linear.h"
+#include "quant/weight/float_kernels.h"
+#include "quant/weight/meta_linear.h"
+#include "quant/weight/ops.h"
+
+namespace halftone {
+namespace {
+
+using OptionalTensor = std::optional<at::Tensor>;
+constexpr const char* kName = "halftone::int8_weight_only_linear";
+
+at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+               const OptionalTensor& bias) {
+  check_matrix(kName, weight, at::kChar);
+  const int64_t n = weight.size(0), k = weight.size(1);
+  check_part(kName, "scale", scale, at::kFloat, {n});
+  LinearCall call(kName, x, n, k, bias);
+  const auto integers = [&] { return weight.contiguous(); };
+  return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, integers, scale, {}});
+}
+
+at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                const OptionalTensor& bias) {
+  return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1), bias);
+}
+
+at::Tensor autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+                    const OptionalTensor& bias) {
+  return differentiable_linear(
+      x, bias,
+      {kName,
+       {weight, scale},
+       [&](const at::Tensor& input, const OptionalTensor& b) {
+         return ops::int8_weight_only_linear(input, weight, scale, b);
+       },
+       [](const std::vector<at::Tensor>& parts) { return dequantize_affine(parts[0], parts[1], {}); }});
+}
+
+TORCH_LIBRARY_FRAGMENT(halftone, m) {
+  m.def("int8_weight_only_linear(Tensor x, Tensor weight, Tensor scale, Tensor? bias=None) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone, CPU, m) {
+  m.impl("int8_weight_only_linear", cpu);
+}
+TORCH_LIBRARY_IMPL(halftone, Meta, m) {
+  m.impl("int8_weight_only_linear", meta);
+}
+TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
+  m.impl("int8_weight_only_linear", autograd);
+}
+
+}  // namespace
+
+at::Tensor ops::int8_weight_only_linear(const at::Tensor& x, const at::Tensor& weight,
+                                        const at::Tensor& scale, const OptionalTensor& bias) {
+  static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "").typed<decltype(cpu)>();
+  return op.call(x, weight, scale, bias);
+}
+
+}  // namespace halftone

@@ -204,22 +204,27 @@ struct Unit {
   // Scores to weights, and the factors of what was summed before and, where a block has seen its last key, of
   // the result.
   void weigh(int64_t b, int64_t key, int64_t width, float* weights) const {
-    const int64_t used = std::clamp<int64_t>(block_limit(b) - key, 0, width);
+    const AttentionMaskStrides& strides = args.mask_strides;
+    const int64_t first = begin(b), row = first_row() + first;
+    const int64_t mask_at =
+        batch * strides.batch + head * strides.head + row * strides.row + key * strides.column;
+    AttentionSoftmaxStep step;
+    step.rows = weights;
+    step.stride = plan.p_stride;
+    step.count = count(b);
+    step.used = std::clamp<int64_t>(block_limit(b) - key, 0, width);
+    step.visible = p.causal ? row + p.causal_offset + 1 - key : step.used;
+    step.growth = p.causal ? 1 : 0;
+    step.mask = args.mask != nullptr ? args.mask + mask_at : nullptr;
+    step.keep = args.keep != nullptr ? args.keep + mask_at : nullptr;
+    step.mask_row_stride = strides.row;
+    step.mask_stride = strides.column;
+    step.largest = s.largest + first;
+    step.sum = s.sum + first;
+    step.before = s.before + first;
+    kernel.softmax(step);
     const bool done = block_limit(b) <= key + width;
-    for (int64_t r = begin(b); r < begin(b + 1); ++r) {
-      AttentionSoftmaxStep step{};
-      step.row = weights + (r - begin(b)) * plan.p_stride;
-      step.visible = std::min(limit(r) - key, used);
-      step.width = round_up(used, 8);
-      const AttentionMaskStrides& strides = args.mask_strides;
-      const int64_t mask_at = batch * strides.batch + head * strides.head + (first_row() + r) * strides.row +
-                              key * strides.column;
-      if (args.mask != nullptr) step.mask = args.mask + mask_at;
-      if (args.keep != nullptr) step.keep = args.keep + mask_at;
-      step.mask_stride = strides.column;
-      step.largest = s.largest + r;
-      step.sum = s.sum + r;
-      s.before[r] = kernel.softmax(step);
+    for (int64_t r = first; r < begin(b + 1); ++r) {
       // A sum of 0 means that every key was masked; NaN stays.
       s.after[r] = !done ? 1.0f : s.sum[r] == 0.0f ? 0.0f : 1.0f / s.sum[r];
     }

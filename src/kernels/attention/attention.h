@@ -89,17 +89,22 @@ struct AttentionScoresStep {
   int64_t out_stride;
 };
 
-/// One row's scores to unnormalised weights exp(a - max), and what that does to the row's running maximum and
-/// sum.
+/// A block of rows: scores to unnormalised weights exp(a - max), and what that does to each row's running
+/// maximum and sum. Rows together, because one alone is a chain of latencies.
 struct AttentionSoftmaxStep {
-  float* row;       ///< aligned to 64
-  int64_t visible;  ///< scores; may be <= 0
-  int64_t width;    ///< a multiple of 8; weights from `visible` on become 0
+  float* rows;  ///< [count][stride], aligned to 64
+  int64_t stride;
+  int count;
+  int64_t visible;  ///< scores of the first row; may be <= 0 or > used
+  int64_t growth;   ///< how many more each next row has: 0 or 1
+  int64_t used;     ///< no row has more; weights beyond a row's scores become 0, up to the next multiple of 8
   const float* mask;
   const uint8_t* keep;
+  int64_t mask_row_stride;
   int64_t mask_stride;
-  float* largest;  ///< running
-  float* sum;      ///< running
+  float* largest;  ///< [count], running
+  float* sum;      ///< [count], running
+  float* before;   ///< [count], out: the factor for everything summed before
 };
 
 /// out = (out · before + Σ_key p · v) · after, for a block of rows and some columns.
@@ -131,8 +136,7 @@ struct AttentionKernel {
   /// One row of q with `count` keys where they lie: for few rows, which packing would not pay for.
   void (*scores_row)(const float* q, const float* k, int64_t stride, int64_t count, int64_t d, float scale,
                      float* out);
-  /// Returns the factor for everything summed before.
-  float (*softmax)(const AttentionSoftmaxStep& step);
+  void (*softmax)(const AttentionSoftmaxStep& step);
   void (*values)(const AttentionValuesStep& step);
 };
 

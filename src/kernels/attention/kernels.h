@@ -10,17 +10,17 @@ void attention_pack_values_scalar(const float* v, int64_t stride, int64_t count,
 void attention_scores_scalar(const AttentionScoresStep& step);
 void attention_scores_row_scalar(const float* q, const float* k, int64_t stride, int64_t count, int64_t d,
                                  float scale, float* out);
-float attention_softmax_scalar(const AttentionSoftmaxStep& step);
+void attention_softmax_scalar(const AttentionSoftmaxStep& step);
 void attention_values_scalar(const AttentionValuesStep& step);
-/// Adds a mask whose columns are not neighbours; for every level.
-void attention_add_strided_mask(const AttentionSoftmaxStep& step);
+/// Adds a row's mask, whose columns need not be neighbours; for every level.
+void attention_add_mask(const AttentionSoftmaxStep& step, int row, int64_t scores);
 
 void attention_pack_keys_avx2(const float* k, int64_t stride, int64_t count, int64_t d, float* packed);
 void attention_pack_values_avx2(const float* v, int64_t stride, int64_t count, int64_t dv, float* packed);
 void attention_scores_avx2(const AttentionScoresStep& step);
 void attention_scores_row_avx2(const float* q, const float* k, int64_t stride, int64_t count, int64_t d,
                                float scale, float* out);
-float attention_softmax_avx2(const AttentionSoftmaxStep& step);
+void attention_softmax_avx2(const AttentionSoftmaxStep& step);
 void attention_values_avx2(const AttentionValuesStep& step);
 
 }  // namespace halftone::kernels

@@ -1,9 +1,17 @@
 // attention in plain C++.
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/attention/kernels.h"
 
 namespace halftone::kernels {
+namespace {
+
+int64_t scores_of(const AttentionSoftmaxStep& s, int r) {
+  return std::clamp<int64_t>(s.visible + r * s.growth, 0, s.used);
+}
+
+}  // namespace
 
 void attention_pack_keys_scalar(const float* k, int64_t stride, int64_t count, int64_t d, float* packed) {
   for (int64_t first = 0; first < count; first += kAttentionPanel, packed += d * kAttentionPanel) {
@@ -45,33 +53,30 @@ void attention_scores_row_scalar(const float* q, const float* k, int64_t stride,
   }
 }
 
-void attention_add_strided_mask(const AttentionSoftmaxStep& s) {
-  for (int64_t j = 0; j < s.visible; ++j) {
-    s.row[j] += s.mask != nullptr                ? s.mask[j * s.mask_stride]
-                : s.keep[j * s.mask_stride] != 0 ? 0.0f
-                                                 : -INFINITY;
+void attention_add_mask(const AttentionSoftmaxStep& s, int row, int64_t scores) {
+  for (int64_t j = 0; j < scores; ++j) {
+    const int64_t at = row * s.mask_row_stride + j * s.mask_stride;
+    s.rows[row * s.stride + j] += s.mask != nullptr ? s.mask[at] : s.keep[at] != 0 ? 0.0f : -INFINITY;
   }
 }
 
-float attention_softmax_scalar(const AttentionSoftmaxStep& s) {
-  if (s.mask != nullptr || s.keep != nullptr) attention_add_strided_mask(s);
-  const float before = *s.largest;
-  float largest = before;
-  for (int64_t j = 0; j < s.visible; ++j) largest = s.row[j] > largest ? s.row[j] : largest;
-  for (int64_t j = s.visible < 0 ? 0 : s.visible; j < s.width; ++j) s.row[j] = 0.0f;
-  if (s.visible <= 0) return 1.0f;
-  // All masked so far: any number will do, exp(-inf) is 0. A NaN is never the largest, but its exp is NaN,
-  // and the sum.
-  const float base = largest == -INFINITY ? 0.0f : largest;
-  float sum = 0.0f;
-  for (int64_t j = 0; j < s.visible; ++j) {
-    s.row[j] = std::exp(s.row[j] - base);
-    sum += s.row[j];
+void attention_softmax_scalar(const AttentionSoftmaxStep& s) {
+  for (int r = 0; r < s.count; ++r) {
+    float* row = s.rows + r * s.stride;
+    const int64_t scores = scores_of(s, r);
+    if (s.mask != nullptr || s.keep != nullptr) attention_add_mask(s, r, scores);
+    const float before = s.largest[r];
+    float largest = before, sum = 0.0f;
+    for (int64_t j = 0; j < scores; ++j) largest = row[j] > largest ? row[j] : largest;
+    // All masked so far: any number will do, exp(-inf) is 0. A NaN is never the largest, but its exp is NaN,
+    // and the sum.
+    const float base = largest == -INFINITY ? 0.0f : largest;
+    for (int64_t j = 0; j < scores; ++j) sum += row[j] = std::exp(row[j] - base);
+    for (int64_t j = scores; j < s.used; ++j) row[j] = 0.0f;
+    s.before[r] = before == -INFINITY ? 0.0f : std::exp(before - base);
+    s.sum[r] = s.sum[r] * s.before[r] + sum;
+    s.largest[r] = largest;
   }
-  const float factor = before == -INFINITY ? 0.0f : std::exp(before - base);
-  *s.largest = largest;
-  *s.sum = *s.sum * factor + sum;
-  return factor;
 }
 
 void attention_values_scalar(const AttentionValuesStep& s) {

@@ -8,16 +8,18 @@ namespace {
 
 constexpr int kPanel = kAttentionPanel;
 
-// Columns [c, c + 8) of 8 rows, turned, to 8 places of `out` that are 16 floats apart.
-inline void transpose8(const float* x, int64_t stride, float* out) {
+// Eight columns of 8 rows, `count` of which exist, turned, to 8 places of `out` that are 16 floats apart.
+template <bool kAll>
+inline void transpose8(const float* x, int64_t stride, int64_t count, float* out) {
+  const auto load = [&](int r, int c) {
+    return kAll || r < count ? _mm_loadu_ps(x + r * stride + c) : _mm_setzero_ps();
+  };
   // Halves of rows r and r + 4 side by side, so that one step less crosses the halves of a register.
   __m256 a[8];
 #pragma GCC unroll 8
   for (int r = 0; r < 4; ++r) {
-    const float* lo = x + r * stride;
-    const float* hi = x + (r + 4) * stride;
-    a[r] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lo)), _mm_loadu_ps(hi), 1);
-    a[r + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(lo + 4)), _mm_loadu_ps(hi + 4), 1);
+    a[r] = _mm256_insertf128_ps(_mm256_castps128_ps256(load(r, 0)), load(r + 4, 0), 1);
+    a[r + 4] = _mm256_insertf128_ps(_mm256_castps128_ps256(load(r, 4)), load(r + 4, 4), 1);
   }
 #pragma GCC unroll 8
   for (int h = 0; h < 8; h += 4) {
@@ -118,16 +120,16 @@ inline __m128 add_lanes4(__m256 a, __m256 b, __m256 c, __m256 d) {
 
 void attention_pack_keys_avx2(const float* k, int64_t stride, int64_t count, int64_t d, float* packed) {
   for (int64_t first = 0; first < count; first += kPanel, packed += d * kPanel) {
-    if (first + kPanel > count)
-      return attention_pack_keys_scalar(k + first * stride, stride, count - first, d, packed);
     const float* rows = k + first * stride;
+    const int64_t left = count - first;
     int64_t c = 0;
     for (; c + 8 <= d; c += 8) {
-      transpose8(rows + c, stride, packed + c * kPanel);
-      transpose8(rows + 8 * stride + c, stride, packed + c * kPanel + 8);
+      float* out = packed + c * kPanel;
+      (left >= 8 ? transpose8<true> : transpose8<false>)(rows + c, stride, left, out);
+      (left >= 16 ? transpose8<true> : transpose8<false>)(rows + 8 * stride + c, stride, left - 8, out + 8);
     }
     for (; c < d; ++c) {
-      for (int64_t j = 0; j < kPanel; ++j) packed[c * kPanel + j] = rows[j * stride + c];
+      for (int64_t j = 0; j < kPanel; ++j) packed[c * kPanel + j] = j < left ? rows[j * stride + c] : 0.0f;
     }
   }
 }

@@ -13,11 +13,10 @@ inline __m256 exp_negative8(__m256 x) {
   const __m256 t = _mm256_fmadd_ps(x, _mm256_set1_ps(1.44269504088896341f), magic);
   const __m256 n = _mm256_sub_ps(t, magic);
   const __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.69314718055994531f), x);
-  __m256 p = _mm256_set1_ps(0.00138146f);
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.00836872f));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.04166839f));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.16666521f));
-  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.49999993f));
+  __m256 p = _mm256_set1_ps(0.0083124f);
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.04189128f));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.16667119f));
+  p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.49999224f));
   p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
   p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
   const __m256 power = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t), 23));
@@ -37,38 +36,43 @@ inline __m256 kept8(const uint8_t* keep, int count) {
   return _mm256_and_ps(_mm256_castsi256_ps(masked), _mm256_set1_ps(-__builtin_inff()));
 }
 
-// Adds the mask, puts -inf beyond the last score and returns the largest. The row is padded to whole vectors.
-float mask_and_max(const AttentionSoftmaxStep& s) {
+// Adds row r's mask, puts -inf beyond the last score and returns the largest. The row is padded to whole
+// vectors.
+float mask_and_max(const AttentionSoftmaxStep& s, int r, int64_t scores) {
   const __m256 lowest = _mm256_set1_ps(-__builtin_inff());
+  float* row = s.rows + r * s.stride;
   __m256 largest[2] = {lowest, lowest};  // a NaN loses, but its exp is NaN and so is the sum
-  int64_t j = 0;
-  if (s.mask == nullptr && s.keep == nullptr) {
-    for (; j + 16 <= s.visible; j += 16) {
-      largest[0] = _mm256_max_ps(_mm256_load_ps(s.row + j), largest[0]);
-      largest[1] = _mm256_max_ps(_mm256_load_ps(s.row + j + 8), largest[1]);
-    }
+  bool masked = s.mask != nullptr || s.keep != nullptr;
+  if (masked && s.mask_stride != 1) {
+    attention_add_mask(s, r, scores);
+    masked = false;
   }
-  for (; j < s.visible; j += 8) {
-    const int count = s.visible - j < 8 ? static_cast<int>(s.visible - j) : 8;
-    __m256 a = _mm256_load_ps(s.row + j);
-    if (s.mask != nullptr) {
-      a = _mm256_add_ps(a, load_part8(s.mask + j, count));
-    } else if (s.keep != nullptr) {
-      a = _mm256_add_ps(a, kept8(s.keep + j, count));
+  int64_t j = 0;
+  for (; !masked && j + 16 <= scores; j += 16) {
+    largest[0] = _mm256_max_ps(_mm256_load_ps(row + j), largest[0]);
+    largest[1] = _mm256_max_ps(_mm256_load_ps(row + j + 8), largest[1]);
+  }
+  for (; j < scores; j += 8) {
+    const int count = scores - j < 8 ? static_cast<int>(scores - j) : 8;
+    __m256 a = _mm256_load_ps(row + j);
+    if (masked && s.mask != nullptr) {
+      a = _mm256_add_ps(a, load_part8(s.mask + r * s.mask_row_stride + j, count));
+    } else if (masked) {
+      a = _mm256_add_ps(a, kept8(s.keep + r * s.mask_row_stride + j, count));
     }
     if (count < 8) a = _mm256_blendv_ps(lowest, a, _mm256_castsi256_ps(lane_mask8(count)));
-    _mm256_store_ps(s.row + j, a);
+    if (masked || count < 8) _mm256_store_ps(row + j, a);
     largest[0] = _mm256_max_ps(a, largest[0]);
   }
   return max_lanes8(_mm256_max_ps(largest[0], largest[1]));
 }
 
-// row = exp(row - base), and the sum. The second vector of a pair is padding at most.
-float exp_and_sum(float* row, int64_t visible, float base) {
+// row = exp(row - base), zeros from `scores` to `used`, and the sum.
+float exp_and_sum(float* row, int64_t scores, int64_t used, float base) {
   const __m256 b = _mm256_set1_ps(base);
   __m256 sum[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()};
   int64_t j = 0;
-  for (; j + 16 <= visible; j += 16) {
+  for (; j + 16 <= scores; j += 16) {
     const __m256 e0 = exp_negative8(_mm256_sub_ps(_mm256_load_ps(row + j), b));
     const __m256 e1 = exp_negative8(_mm256_sub_ps(_mm256_load_ps(row + j + 8), b));
     _mm256_store_ps(row + j, e0);
@@ -76,36 +80,39 @@ float exp_and_sum(float* row, int64_t visible, float base) {
     sum[0] = _mm256_add_ps(sum[0], e0);
     sum[1] = _mm256_add_ps(sum[1], e1);
   }
-  for (; j < visible; j += 8) {
+  for (; j < scores; j += 8) {
     const __m256 e = exp_negative8(_mm256_sub_ps(_mm256_load_ps(row + j), b));
     _mm256_store_ps(row + j, e);
     sum[0] = _mm256_add_ps(sum[0], e);
   }
+  for (; j < used; j += 8) _mm256_store_ps(row + j, _mm256_setzero_ps());
   return add_lanes8(_mm256_add_ps(sum[0], sum[1]));
+}
+
+inline int64_t scores_of(const AttentionSoftmaxStep& s, int r) {
+  const int64_t some = s.visible + r * s.growth;
+  return some < 0 ? 0 : some < s.used ? some : s.used;
 }
 
 }  // namespace
 
-float attention_softmax_avx2(const AttentionSoftmaxStep& step) {
-  AttentionSoftmaxStep s = step;
-  if (s.visible < 0) s.visible = 0;
-  for (int64_t j = (s.visible + 7) / 8 * 8; j < s.width; j += 8)
-    _mm256_store_ps(s.row + j, _mm256_setzero_ps());
-  if (s.visible == 0) return 1.0f;
-  if (s.mask_stride != 1 && (s.mask != nullptr || s.keep != nullptr)) {
-    attention_add_strided_mask(s);
-    s.mask = nullptr;
-    s.keep = nullptr;
+void attention_softmax_avx2(const AttentionSoftmaxStep& s) {
+  const float lowest = -__builtin_inff();
+  alignas(32) float base[8] = {}, before[8] = {};
+  for (int r = 0; r < s.count; ++r) {
+    const float block = mask_and_max(s, r, scores_of(s, r)), old = s.largest[r];
+    const float largest = block > old ? block : old;
+    base[r] = largest == lowest ? 0.0f : largest;  // all masked so far: exp(-inf) is 0 with any number
+    before[r] = old;
+    s.largest[r] = largest;
   }
-  const float before = *s.largest, block = mask_and_max(s), lowest = -__builtin_inff();
-  const float largest = block > before ? block : before;
-  const float base = largest == lowest ? 0.0f : largest;  // all masked so far: exp(-inf) is 0 with any number
-  const float sum = exp_and_sum(s.row, s.visible, base);
-  const float factor =
-      before == lowest ? 0.0f : _mm256_cvtss_f32(exp_negative8(_mm256_set1_ps(before - base)));
-  *s.largest = largest;
-  *s.sum = *s.sum * factor + sum;
-  return factor;
+  // exp(-inf) is 0: nothing was summed before.
+  _mm256_store_ps(before, exp_negative8(_mm256_sub_ps(_mm256_load_ps(before), _mm256_load_ps(base))));
+  for (int r = 0; r < s.count; ++r) {
+    const float sum = exp_and_sum(s.rows + r * s.stride, scores_of(s, r), s.used, base[r]);
+    s.before[r] = before[r];
+    s.sum[r] = s.sum[r] * before[r] + sum;
+  }
 }
 
 }  // namespace halftone::kernels

@@ -16,9 +16,10 @@ MAY_USE = {
     "archive": {"base"},
     "cpu": {"base"},
     "kernels": {"base", "cpu"},
-    "graph": {"base", "archive"},
+    "graph": {"base", "archive", "cpu"},
     "capture": {"base", "archive", "graph"},
     "quant": {"base", "cpu", "kernels", "graph"},
+    "compiler": {"base", "cpu", "kernels", "graph", "quant"},
     "checkpoint": {"base", "archive", "graph", "quant"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}

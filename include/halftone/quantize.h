@@ -22,7 +22,7 @@ class GraphModule;
 /// A layer that quantize_ looks at.
 struct LayerInfo {
   std::string name;  ///< qualified: "encoder.layer.0.attention.query"
-  std::string kind;  ///< "linear", "embedding", "conv1d" (of kernel 1)
+  std::string kind;  ///< "linear", "embedding", "conv1d" (of kernel 1); "parameter": no known layer's, kept
   int64_t n = 0;     ///< outputs, or rows of an embedding
   int64_t k = 0;     ///< inputs, or width of an embedding
 };
@@ -65,6 +65,11 @@ struct QuantizeReport {
 /// projections): the weight becomes a quantized tensor and the forward code stays as it is. Layers that are
 /// quantized already with the same config are skipped and listed; with another one: kInvalidArgument. Nothing
 /// to quantize: kInvalidArgument. On an error the module is as it was. Changes no process-wide setting.
+///
+/// The weight's tensor itself is changed: every handle on it is quantized, the old storage is freed, and tied
+/// weights stay tied. A layer that shares its weight with something that is kept is kept too. The weight
+/// stays among the module's parameters, requires no gradient any more and loses the one it had. What can be
+/// done with it: quantized_tensor.h.
 QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options = {});
 

@@ -1,6 +1,7 @@
 // Our kernels as contenders, one function for each operation and weight format.
 #include "data.h"
 #include "kernels/fp32_linear/fp32_linear.h"
+#include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 #include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
@@ -155,13 +156,39 @@ Contender int4_weight_only(const Shape& s, Splitter& splitter) {
   return c;
 }
 
+Contender int4_dynamic(const Shape& s, Splitter& splitter) {
+  const kernels::Int4DynamicProblem p{s.m, s.n, s.k, kGroup};
+  const auto& kernel = kernels::choose_int4_dynamic(p);
+  auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
+  state->integers = random_bytes(s.n * s.k, -8, 7, 2);
+  state->packed = std::make_unique<Rotation>(
+      kernels::int4_dynamic_packed_bytes(s.n, s.k, kGroup, false, kernel.tile_n), [&](void* out) {
+        const std::vector<float> scale = scales(s.n * s.k / kGroup);
+        kernels::pack_int4_dynamic({state->integers.data(), s.k, scale.data(), nullptr, s.n, s.k, kGroup},
+                                   kernel.tile_n, out);
+      });
+  state->set_workspace(
+      kernels::int4_dynamic_workspace_bytes(kernel, p, splitter.threads(), kernels::OutputType::kFloat32));
+  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
+    kernels::int4_dynamic_linear(kernel, p, args, splitter);
+  });
+  c.label = "int4 dynamic";
+  c.rival = "ATen int4pack";
+  c.bytes = static_cast<double>(s.n * s.k / 2 + s.n * s.k / kGroup * 4);
+  c.bound = 0.05;  // activations have 8 bits
+  return c;
+}
+
 std::vector<Contender> linear_contenders(const Shape& s, Splitter& splitter) {
   std::vector<Contender> all;
   all.push_back(fp32(s, splitter));
   all.push_back(int8(s, 7, splitter));
   all.push_back(int8(s, 8, splitter));
   all.push_back(int8_weight_only(s, splitter));
-  if (s.k % kGroup == 0) all.push_back(int4_weight_only(s, splitter));
+  if (s.k % kGroup == 0) {
+    all.push_back(int4_weight_only(s, splitter));
+    all.push_back(int4_dynamic(s, splitter));
+  }
   return all;
 }
 

@@ -23,15 +23,6 @@ constexpr Fp32LinearKernel kTable[] = {
      fp32_finish_scalar},
 };
 
-void check(const Fp32LinearProblem& p, const Fp32LinearArgs& args, const Fp32Packed& weights) {
-  if (weights.header->n != p.n || weights.header->k != p.k) {
-    fail(ErrorCode::kInvalidArgument, "fp32_linear: the weights are {}x{}, the problem says {}x{}",
-         weights.header->n, weights.header->k, p.n, p.k);
-  }
-  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "fp32_linear: no input");
-  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "fp32_linear: no output");
-}
-
 }  // namespace
 
 std::span<const Fp32LinearKernel> fp32_linear_kernels() {
@@ -54,7 +45,7 @@ void fp32_linear(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p, con
                  Splitter& splitter) {
   const Fp32Packed weights = open_fp32_packed(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  check(p, args, weights);
+  check_panel_args("fp32_linear", p, {p.m, weights.header->n, weights.header->k}, args);
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.floats = weights.panels;

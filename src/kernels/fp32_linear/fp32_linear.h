@@ -82,6 +82,8 @@ struct Fp32LinearArgs {
   Epilogue epilogue;
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
+  /// Instead of x: the same in bfloat16, widened exactly. Not for fp8_linear.
+  const uint16_t* x_bfloat16 = nullptr;
 };
 
 /// Scratch memory for one call; any alignment.

@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
-#include "kernels/common/kernel_table.h"
+#include "base/errors.h"
+#include "kernels/common/bfloat16_rows.h"
 #include "kernels/common/row_blocks.h"
 #include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
-#include "kernels/quantize_rows/quantize_rows.h"
+#include "kernels/quantize_rows/quantized_output.h"
 
 namespace halftone::kernels {
 namespace {
@@ -20,12 +21,12 @@ constexpr int64_t kMostBlocks = 16;
 // Sums that a thread keeps between two depths, in the second-level cache too.
 constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
 constexpr int64_t kSlab = kDepth * 32;  // expanded weights of one panel and one depth
+constexpr int kMostRows = 12;           // of a block of any kernel
 
 struct Run {
   const Fp32LinearKernel& kernel;
   const Fp32LinearProblem& problem;
-  const float* x;
-  int64_t x_stride;
+  const Fp32LinearArgs& args;
   const Fp32Panels& source;
   float* rows;  // packed activations
   RowBlocks blocks;
@@ -33,9 +34,30 @@ struct Run {
 
   int count(int64_t b) const { return static_cast<int>(blocks.begin(b + 1) - blocks.begin(b)); }
 
+  bool fused() const {
+    return source.multiply_rows != nullptr && blocks.count() == 1 && count(0) <= kFusedRows;
+  }
+
+  // Packs `steps` steps from k on; x points to the block's first row and to k.
+  void pack(int64_t b, const float* x, int64_t stride, int64_t k, int64_t steps) const {
+    if (fused() && source.pack_rows != nullptr) {
+      source.pack_rows(source.packed, x, stride, count(b), k, steps, rows);
+    } else {
+      kernel.pack_rows(x, stride, count(b), steps, rows + blocks.begin(b) * problem.k + k * count(b));
+    }
+  }
+
   void prepare(int64_t b) const {
-    const int64_t first = blocks.begin(b);
-    kernel.pack_rows(x + first * x_stride, x_stride, count(b), problem.k, rows + first * problem.k);
+    const int64_t at = blocks.begin(b) * args.x_stride;
+    if (args.x_bfloat16 == nullptr) return pack(b, args.x + at, args.x_stride, 0, problem.k);
+    float widened[kMostRows * kWidenedSteps];
+    for (int64_t k = 0; k < problem.k; k += kWidenedSteps) {
+      const int64_t steps = std::min(kWidenedSteps, problem.k - k);
+      for (int r = 0; r < count(b); ++r) {
+        widen_bfloat16(args.x_bfloat16 + at + r * args.x_stride + k, steps, widened + r * kWidenedSteps);
+      }
+      pack(b, widened, kWidenedSteps, k, steps);
+    }
   }
 
   // Steps of k at once. One block of rows reads each weight once: cutting its k would only cost. Expanded
@@ -106,44 +128,68 @@ struct Run {
     }
   }
 
-  // One row without expanding anything, four panels at once.
-  void compute_row(int64_t first_panel, int64_t last_panel, float* sums) const {
+  // Few rows without expanding anything, four panels at once.
+  void compute_fused(int64_t first_panel, int64_t last_panel, float* sums) const {
     while (first_panel < last_panel) {
       const int panels = last_panel - first_panel >= 4 ? 4 : 1;
-      source.multiply_row(source.packed, x, first_panel, panels, sums);
+      if (source.multiply_rows != nullptr) {
+        source.multiply_rows(source.packed, rows, count(0), first_panel, panels, sums);
+      } else {
+        source.multiply_row(source.packed, args.x, first_panel, panels, sums);
+      }
       finish(0, first_panel, panels, sums);
       first_panel += panels;
     }
   }
 };
 
+// The pieces of the workspace, in the order they are taken.
+struct Scratch {
+  float* rows;
+  float* sums;  // and a slab, for each thread
+  QuantizedOutput output;
+
+  Scratch(const Fp32LinearProblem& p, int threads, OutputType type, Workspace& space)
+      : rows(space.take<float>(p.m * (p.k + p.k / 32))),
+        sums(space.take<float>(threads * (kSumsPerThread + kSlab))),
+        output(p.m, p.n, type, space) {}
+};
+
 }  // namespace
+
+void check_panel_args(const char* operation, const Fp32LinearProblem& p, const Fp32LinearProblem& weights,
+                      const Fp32LinearArgs& args) {
+  if (weights.n != p.n || weights.k != p.k) {
+    fail(ErrorCode::kInvalidArgument, "{}: the weights are {}x{}, the problem says {}x{}", operation,
+         weights.n, weights.k, p.n, p.k);
+  }
+  if ((args.x == nullptr) == (args.x_bfloat16 == nullptr)) {
+    fail(ErrorCode::kInvalidArgument, "{}: no input, or two", operation);
+  }
+  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "{}: no output", operation);
+}
 
 size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& p, int threads, OutputType type) {
   Workspace count;
-  count.take<float>(p.m * p.k);
-  count.take<float>(threads * (kSumsPerThread + kSlab));
-  count.take<float>(type == OutputType::kQuantizedRows ? p.m * p.n : 0);
+  const Scratch scratch(p, threads, type, count);
   return count.bytes_needed();
 }
 
 void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p, const Fp32LinearArgs& args,
                      const Fp32Panels& source, Splitter& splitter) {
-  const bool quantized = args.epilogue.type == OutputType::kQuantizedRows;
   Workspace space(args.workspace, args.workspace_bytes);
-  float* rows = space.take<float>(p.m * p.k);
-  float* scratch = space.take<float>(splitter.threads() * (kSumsPerThread + kSlab));
-  float* floats = space.take<float>(quantized ? p.m * p.n : 0);
-  Run run{kernel, p, args.x, args.x_stride, source, rows, RowBlocks(p.m, kernel.rows), args.epilogue};
-  if (quantized) {
-    run.epilogue.type = OutputType::kFloat32;
-    run.epilogue.out = floats;
-    run.epilogue.out_stride = p.n;
-  }
+  const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
+  const Run run{kernel,
+                p,
+                args,
+                source,
+                scratch.rows,
+                RowBlocks(p.m, kernel.rows),
+                scratch.output.redirect(args.epilogue)};
 
   const int64_t blocks = run.blocks.count();
-  const bool single = p.m == 1 && source.multiply_row != nullptr;
-  if (single) {
+  const bool in_place = p.m == 1 && source.multiply_rows == nullptr && source.multiply_row != nullptr;
+  if (in_place) {
     // nothing to prepare
   } else if (p.m * p.k <= kSerialPrepare) {
     for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
@@ -153,20 +199,13 @@ void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p,
   const int64_t block_bytes = kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
   const Tiling tiling(blocks, source.panel_count, block_bytes, splitter.threads(), kMostBlocks);
   splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
-    float* sums = scratch + thread * (kSumsPerThread + kSlab);
-    if (single) return run.compute_row(tiling.first_panel(task), tiling.last_panel(task), sums);
+    float* sums = scratch.sums + thread * (kSumsPerThread + kSlab);
+    if (in_place || run.fused())
+      return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), sums);
     run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
                 tiling.last_panel(task), sums, sums + kSumsPerThread);
   });
-
-  if (quantized) {
-    const Epilogue& e = args.epilogue;
-    quantize_rows(choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.m, p.n}, kernel.isa),
-                  {p.m, p.n},
-                  {floats, p.n, static_cast<uint8_t*>(e.out), e.out_stride, e.out_scale, e.out_zero_point,
-                   e.row_format},
-                  splitter);
-  }
+  scratch.output.finish(args.epilogue, kernel.isa, splitter);
 }
 
 }  // namespace halftone::kernels

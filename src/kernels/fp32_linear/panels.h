@@ -3,7 +3,8 @@
 //
 // Weights of fewer bits are expanded to floats one slab (a panel and 256 steps of k: 16 KB) at a time, into
 // first-level cache, and every block of rows that a task has is multiplied with the slab before the next: the
-// expansion is paid once for up to 96 rows.
+// expansion is paid once for up to 96 rows. Few rows are multiplied straight from the packed weights instead,
+// where the operation can.
 #pragma once
 
 #include "kernels/fp32_linear/fp32_linear.h"
@@ -20,7 +21,20 @@ struct Fp32Panels {
   /// Optional, for one row: sums [panels][tile_n] of 1 or 4 panels, all of k, straight from the packed
   /// weights.
   void (*multiply_row)(const void* packed, const float* x, int64_t panel, int panels, float* sums) = nullptr;
+  /// Optional, for 1 to kFusedRows rows [k][count]: sums [panels][count][tile_n] of 1 to 4 panels, all of k.
+  void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                        float* sums) = nullptr;
+  /// Optional: how multiply_rows wants steps [k, k + steps) of its rows, if not as [k][count]. k is a
+  /// multiple of 256, and so is `steps` but for the last. `rows` has room for count * (k + k / 32) floats.
+  void (*pack_rows)(const void* packed, const float* x, int64_t stride, int count, int64_t k, int64_t steps,
+                    float* rows) = nullptr;
 };
+
+inline constexpr int kFusedRows = 6;
+
+/// Throws kInvalidArgument unless the weights have the problem's n and k and there is an input and an output.
+void check_panel_args(const char* operation, const Fp32LinearProblem& problem,
+                      const Fp32LinearProblem& weights, const Fp32LinearArgs& args);
 
 size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& problem, int threads, OutputType type);
 

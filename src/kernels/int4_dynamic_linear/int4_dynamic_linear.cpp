@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/errors.h"
+#include "kernels/common/bfloat16_rows.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/row_blocks.h"
 #include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
+#include "kernels/fp32_linear/panels.h"
 #include "kernels/int4_dynamic_linear/kernels.h"
 #include "kernels/quantize_rows/quantized_output.h"
 
@@ -59,7 +61,22 @@ struct Run {
 
   void prepare(int64_t b) const {
     for (int r = 0; r < count(b); ++r) {
-      kernel.prepare(args.x + (blocks.begin(b) + r) * args.x_stride, problem.k, r, count(b), rows(b));
+      const int64_t at = (blocks.begin(b) + r) * args.x_stride;
+      if (args.x_bfloat16 == nullptr) {
+        kernel.prepare(args.x + at, problem.k, r, count(b), rows(b));
+      } else {
+        prepare_bfloat16(args.x_bfloat16 + at, r, count(b), rows(b));
+      }
+    }
+  }
+
+  void prepare_bfloat16(const uint16_t* x, int row, int count, uint8_t* records) const {
+    float widened[kWidenedSteps];
+    for (int64_t k = 0; k < problem.k; k += kWidenedSteps) {
+      const int64_t steps = std::min(kWidenedSteps, problem.k - k);
+      widen_bfloat16(x + k, steps, widened);
+      kernel.prepare(widened, steps, row, count,
+                     records + k / kInt4DynamicBlock * count * kInt4DynamicRowBytes);
     }
   }
 
@@ -73,16 +90,6 @@ struct Run {
     }
   }
 };
-
-void check(const Int4DynamicProblem& p, const Fp32LinearArgs& args, const Int4DynamicPacked& weights) {
-  if (weights.n != p.n || weights.k != p.k || weights.group != p.group) {
-    fail(ErrorCode::kInvalidArgument,
-         "int4_dynamic_linear: the weights are {}x{} in groups of {}, the problem says {}x{} in groups of {}",
-         weights.n, weights.k, weights.group, p.n, p.k, p.group);
-  }
-  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: no input");
-  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: no output");
-}
 
 }  // namespace
 
@@ -109,7 +116,11 @@ void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProbl
                          const Fp32LinearArgs& args, Splitter& splitter) {
   const Int4DynamicPacked weights = open_int4_dynamic(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  check(p, args, weights);
+  check_panel_args("int4_dynamic_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.k}, args);
+  if (weights.group != p.group) {
+    fail(ErrorCode::kInvalidArgument,
+         "int4_dynamic_linear: the weights have groups of {}, the problem says {}", weights.group, p.group);
+  }
   Workspace space(args.workspace, args.workspace_bytes);
   const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
   const Fp32LinearKernel& finisher = choose_fp32_linear({p.m, p.n, p.k}, kernel.isa);

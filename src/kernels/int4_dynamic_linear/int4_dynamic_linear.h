@@ -1,8 +1,9 @@
 // int4_dynamic_linear: y = x · Wᵀ with 4-bit weights in groups along k and activations quantized to 8 bits
 // here.
 //
-//   x [m][k] floats. Each 32 neighbouring activations b of a row get a scale of their own, whatever the group
-//   of the weights (the finest choice: one outlier spoils 32 values, not a row). As quantize_rows' kS8:
+//   x [m][k] fp32, or bf16 (widened exactly). Each 32 neighbouring activations b of a row get a scale of
+//   their own, whatever the group of the weights (the finest choice: one outlier spoils 32 values, not a
+//   row). As quantize_rows' kS8:
 //     sx[i][b] = max(max|x| / 127, FLT_MIN),  qx = clamp(rint(x · (1 / sx)), -127, 127)
 //   W [n][k] integers qw in [-8, 7]; for each channel and each group of 32, 64, 128 or 256 k a scale sw and
 //   optionally a zero point zw in [-8, 7]

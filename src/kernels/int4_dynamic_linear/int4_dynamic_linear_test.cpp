@@ -38,6 +38,7 @@ struct Layer {
   int64_t groups;
   Guarded<float> x, scale, bias, residual;
   Guarded<int8_t> w, zero;
+  const uint16_t* halves = nullptr;  // read instead of x, if set
 
   Layer(Int4DynamicProblem problem, bool zero_points)
       : p(problem),
@@ -69,7 +70,10 @@ struct Layer {
     pack_int4_dynamic(weights(), kernel.tile_n, packed.data());
     const size_t bytes = int4_dynamic_workspace_bytes(kernel, p, splitter.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
-    int4_dynamic_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    int4_dynamic_linear(
+        kernel, p,
+        {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
+        splitter);
   }
 
   std::vector<float> run(const Int4DynamicKernel& kernel, Splitter& splitter, Epilogue e = {}) const {
@@ -240,6 +244,21 @@ TEST(Int4DynamicLinear, Bfloat16AndQuantizedRowsComeFromTheSameFloats) {
       EXPECT_EQ(zero[r], want.zero_point);
       EXPECT_EQ(std::memcmp(q.data(), bytes.data() + r * n, q.size()), 0) << kernel.name;
     }
+  }
+}
+
+TEST(Int4DynamicLinear, Bfloat16ActivationsAreTheSameAsWidened) {
+  Layer layer({5, 35, 608, 32}, true);
+  Guarded<uint16_t> halves(layer.x.size());
+  for (int64_t i = 0; i < layer.x.size(); ++i) {
+    halves[i] = to_bfloat16(layer.x[i]);
+    layer.x[i] = from_bfloat16(halves[i]);
+  }
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> want = layer.run(kernel);
+    layer.halves = halves.data();
+    EXPECT_EQ(layer.run(kernel), want) << kernel.name;
+    layer.halves = nullptr;
   }
 }
 

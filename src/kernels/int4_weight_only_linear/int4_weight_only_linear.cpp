@@ -15,11 +15,12 @@ const char* check_group(const Int4WeightOnlyProblem& p) {
 constexpr Int4WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"int4_weight_only_linear_f32s4_12x32_avx512vnni", Isa::kAvx512Vnni, check_group, 32, int4_expand_avx2,
-     int4_multiply_row_avx2},
+     int4_multiply_rows_avx2, int4_pack_rows_avx2},
     {"int4_weight_only_linear_f32s4_6x16_avx2", Isa::kAvx2, check_group, 16, int4_expand_avx2,
-     int4_multiply_row_avx2},
+     int4_multiply_rows_avx2, int4_pack_rows_avx2},
 #endif
-    {"int4_weight_only_linear_f32s4_4x16_scalar", Isa::kScalar, check_group, 16, int4_expand_scalar, nullptr},
+    {"int4_weight_only_linear_f32s4_4x16_scalar", Isa::kScalar, check_group, 16, int4_expand_scalar, nullptr,
+     nullptr},
 };
 
 }  // namespace
@@ -32,9 +33,7 @@ const Int4WeightOnlyKernel& choose_int4_weight_only(const Int4WeightOnlyProblem&
   if (p.m < 0 || p.n < 0 || p.k < 0) {
     fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: negative size {} x {} x {}", p.m, p.n, p.k);
   }
-  if (const char* reason = refuse_int4_group(p.k, p.group)) {
-    fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: {} ({} and {})", reason, p.group, p.k);
-  }
+  check_int4_group("int4_weight_only_linear", p.k, p.group);
   return choose_kernel(int4_weight_only_kernels(), p, isa);
 }
 
@@ -46,20 +45,19 @@ void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4Weigh
                              const Fp32LinearArgs& args, Splitter& splitter) {
   const Int4WeightOnlyPacked weights = open_int4_weight_only(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  if (weights.n != p.n || weights.k != p.k || weights.group != p.group) {
-    fail(ErrorCode::kInvalidArgument,
-         "int4_weight_only_linear: the weights are {}x{} in groups of {}, the problem says {}x{} in groups "
-         "of {}",
-         weights.n, weights.k, weights.group, p.n, p.k, p.group);
-  }
-  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: no input");
-  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "int4_weight_only_linear: no output");
   const Fp32LinearProblem floats{p.m, p.n, p.k};
+  check_panel_args("int4_weight_only_linear", floats, {p.m, weights.n, weights.k}, args);
+  if (weights.group != p.group) {
+    fail(ErrorCode::kInvalidArgument,
+         "int4_weight_only_linear: the weights have groups of {}, the problem says {}", weights.group,
+         p.group);
+  }
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
   source.expand = kernel.expand;
-  source.multiply_row = kernel.multiply_row;
+  source.multiply_rows = kernel.multiply_rows;
+  source.pack_rows = kernel.pack_rows;
   run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
 }
 

@@ -44,7 +44,8 @@ struct Layer {
     return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
   }
 
-  std::vector<float> run(const Int4WeightOnlyKernel& kernel, Splitter& splitter) const {
+  std::vector<float> run(const Int4WeightOnlyKernel& kernel, Splitter& splitter,
+                         const uint16_t* halves = nullptr) const {
     Aligned packed(int4_weight_only_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
     pack_int4_weight_only(weights(), kernel.tile_n, packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
@@ -53,7 +54,10 @@ struct Layer {
     Epilogue e;
     e.out = out.data();
     e.out_stride = p.n;
-    int4_weight_only_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    int4_weight_only_linear(
+        kernel, p,
+        {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
+        splitter);
     return out.copy();
   }
 
@@ -70,8 +74,9 @@ struct Layer {
             magnitude +=
                 std::abs(double{x[i * p.k + k]}) * (w[j * p.k + k] + zero[g] + 16) * double{scale[g]};
           }
-          ASSERT_LE(std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
-                    (static_cast<double>(p.k) + 8) * 5.97e-8 * magnitude)
+          ASSERT_LE(
+              std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
+              (static_cast<double>(p.k) + 8) * 5.97e-8 * magnitude + static_cast<double>(p.k) * 0x1p-122)
               << kernel.name << " " << p.m << "x" << p.n << "x" << p.k << " group " << p.group << " at " << i
               << "," << j;
         }
@@ -91,9 +96,9 @@ TEST(Int4WeightOnlyLinear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
 TEST(Int4WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
   for (bool zero : {false, true}) {
     for (int group : {32, 64, 128, 256}) {
-      for (int64_t m : {1, 2, 6, 7, 13}) {
-        for (int64_t n : {1, 8, 9, 16, 17, 33, 64, 65, 130}) {
-          for (int64_t k : {group, 256, 768}) {
+      for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
+        for (int64_t n : {1, 9, 16, 17, 64, 65, 130}) {
+          for (int64_t k : {group, 512}) {
             Layer({m, n, k, group}, zero).expect_within_bound();
             if (HasFatalFailure()) return;
           }
@@ -136,11 +141,17 @@ TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
     int4_expand_scalar(&packed, 2, 256, 256, want.data());
     int4_expand_avx2(&packed, 2, 256, 256, got.data());
     EXPECT_EQ(want.copy(), got.copy());
-    Guarded<float> four(4 * 32), one(32);
-    int4_multiply_row_avx2(&packed, layer.x.data(), 0, 4, four.data());
-    for (int64_t p = 0; p < 4; ++p) {
-      int4_multiply_row_avx2(&packed, layer.x.data(), p, 1, one.data());
-      EXPECT_EQ(std::memcmp(one.data(), four.data() + p * 32, 32 * sizeof(float)), 0) << p;
+    for (int count = 1; count <= 6; ++count) {
+      Guarded<float> rows(count * (512 + 512 / 64)), x(count * 512), four(4 * count * 32), one(count * 32);
+      Random(7).fill_normal(x);
+      int4_pack_rows_avx2(&packed, x.data(), 512, count, 0, 256, rows.data());
+      int4_pack_rows_avx2(&packed, x.data() + 256, 512, count, 256, 256, rows.data());
+      int4_multiply_rows_avx2(&packed, rows.data(), count, 0, 4, four.data());
+      for (int64_t p = 0; p < 4; ++p) {
+        int4_multiply_rows_avx2(&packed, rows.data(), count, p, 1, one.data());
+        for (int64_t i = 0; i < count * 32; ++i)
+          EXPECT_NEAR(one[i], four[p * count * 32 + i], 1e-3f) << count << " " << p;
+      }
     }
   }
 #endif
@@ -155,6 +166,32 @@ TEST(Int4WeightOnlyLinear, ThreadsGiveTheSameFloatsAndNanStaysInItsRow) {
     const std::vector<float> one = layer.run(kernel, serial), two = layer.run(kernel, pool);
     EXPECT_EQ(std::memcmp(one.data(), two.data(), one.size() * sizeof(float)), 0) << kernel.name;
     for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(std::isnan(one[i]), i / 130 == 4) << kernel.name;
+  }
+}
+
+// Zeros, denormals, an outlier, a scale of 0: within the bound, and finite.
+TEST(Int4WeightOnlyLinear, TinyAndHugeRowsAreWithinTheBound) {
+  for (int64_t m : {1, 4, 9}) {
+    Layer layer({m, 40, 256, 64}, true);
+    for (int64_t k = 0; k < 256; ++k) layer.x[k] *= 1e-40f;
+    if (m > 1) layer.x[256 + 5] = 1e30f;
+    for (int64_t k = 0; m > 1 && k < 256; ++k) layer.x[2 * 256 + k] = 0.0f;
+    for (int64_t g = 0; g < 4; ++g) layer.scale[7 * 4 + g] = 0.0f;
+    layer.expect_within_bound();
+  }
+}
+
+TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
+  for (int64_t m : {1, 4, 9}) {
+    Layer layer({m, 70, 512, 128}, true);
+    Guarded<uint16_t> halves(layer.x.size());
+    for (int64_t i = 0; i < layer.x.size(); ++i) {
+      halves[i] = to_bfloat16(layer.x[i]);
+      layer.x[i] = from_bfloat16(halves[i]);
+    }
+    SerialSplitter serial;
+    for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels()))
+      EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;
   }
 }
 

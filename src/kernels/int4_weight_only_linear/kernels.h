@@ -9,6 +9,9 @@ namespace halftone::kernels {
 void int4_expand_scalar(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
 void int4_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
 /// For panels of 16 and of 32.
-void int4_multiply_row_avx2(const void* packed, const float* x, int64_t panel, int panels, float* sums);
+void int4_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                             float* sums);
+void int4_pack_rows_avx2(const void* packed, const float* x, int64_t stride, int count, int64_t k,
+                         int64_t steps, float* rows);
 
 }  // namespace halftone::kernels

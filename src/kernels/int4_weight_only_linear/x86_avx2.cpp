@@ -23,68 +23,92 @@ inline __m256i load_lanes(const uint32_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-// Eight steps of k for eight columns; x holds eight vectors, each one x / 16^j in every lane.
-inline __m256 multiply8(__m256i lanes, const float* x, __m256 sum) {
-  sum = _mm256_fmadd_ps(weight<0>(lanes), _mm256_load_ps(x), sum);
-  sum = _mm256_fmadd_ps(weight<1>(lanes), _mm256_load_ps(x + 8), sum);
-  sum = _mm256_fmadd_ps(weight<2>(lanes), _mm256_load_ps(x + 16), sum);
-  sum = _mm256_fmadd_ps(weight<3>(lanes), _mm256_load_ps(x + 24), sum);
-  sum = _mm256_fmadd_ps(weight<4>(lanes), _mm256_load_ps(x + 32), sum);
-  sum = _mm256_fmadd_ps(weight<5>(lanes), _mm256_load_ps(x + 40), sum);
-  sum = _mm256_fmadd_ps(weight<6>(lanes), _mm256_load_ps(x + 48), sum);
-  return _mm256_fmadd_ps(weight<7>(lanes), _mm256_load_ps(x + 56), sum);
+// The same with j known only after unrolling.
+inline __m256 weight(__m256i lanes, int j) {
+  if (j == 7) return weight<7>(lanes);
+  return _mm256_cvtepi32_ps(_mm256_and_si256(lanes, _mm256_set1_epi32(15 << (4 * j))));
 }
 
-struct Span {
-  const uint32_t* lanes;  // of the first of P panels
-  int64_t apart;          // lanes from one panel to the next
+// A group of 16 columns in each of P neighbouring panels.
+struct Group {
+  const uint32_t* lanes;  // of the first panel
   const float* scale;
   const float* zero_point;  // or nullptr
-  int64_t table_apart;      // floats from one panel's tables to the next
+  float* sums;              // [P][R][tile_n]
 };
 
-// One row times 16 columns of each of P panels. The weights of a group are summed unscaled; the group's scale
-// is applied to that sum, and its zero point to the sum of x. Four panels are four streams from memory. The
-// totals live in `sums`: a group is long.
-template <int P>
-void multiply_row(const Int4WeightOnlyPacked& w, const float* x, Span s, float* sums) {
-  for (int p = 0; p < P; ++p) {
-    _mm256_storeu_ps(sums + p * w.tile_n, _mm256_setzero_ps());
-    _mm256_storeu_ps(sums + p * w.tile_n + 8, _mm256_setzero_ps());
+// R rows of a group times P panels, added to sums. The weights are summed unscaled; the group's scale is
+// applied to that sum, and its zero point to the sum of x. Neighbouring j go to different sums where there
+// are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. `x` is what
+// int4_pack_rows_avx2 wrote for the group.
+template <int R, int P>
+inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const Group& g) {
+  constexpr int kVectors = P * 2, kSets = R * kVectors < 8 ? 2 : 1;
+  const int64_t apart = w.k / 8 * w.tile_n;
+  __m256 sum[kSets][kVectors][R];
+#pragma GCC unroll 16
+  for (int i = 0; i < kSets * kVectors * R; ++i)
+    sum[i / (kVectors * R)][i / R % kVectors][i % R] = _mm256_setzero_ps();
+  const uint32_t* at = g.lanes;
+  for (int i = 0; i < w.group; i += 8, at += w.tile_n, x += 8 * R) {
+    __m256i lanes[kVectors];
+#pragma GCC unroll 8
+    for (int v = 0; v < kVectors; ++v) lanes[v] = load_lanes(at + v / 2 * apart + v % 2 * 8);
+#pragma GCC unroll 8
+    for (int j = 0; j < 8; ++j) {
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) {
+        const __m256 q = weight(lanes[v], j);
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) {
+          __m256& total = sum[j % kSets][v][r];
+          total = _mm256_fmadd_ps(q, _mm256_broadcast_ss(x + j * R + r), total);
+        }
+      }
+    }
   }
-  for (int64_t k = 0; k < w.k; k += w.group) {
-    __m256 sum[P][2], sum_x = _mm256_setzero_ps();
+  const int64_t table_apart = w.k / w.group * w.tile_n;
 #pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) sum[p][0] = sum[p][1] = _mm256_setzero_ps();
-    for (int i = 0; i < w.group; i += 8, s.lanes += w.tile_n) {
-      alignas(32) float scaled[64];
+  for (int v = 0; v < kVectors; ++v) {
+    const int64_t table = v / 2 * table_apart + v % 2 * 8;
+    const __m256 scale = _mm256_loadu_ps(g.scale + table);
+    const __m256 zero =
+        g.zero_point != nullptr ? _mm256_loadu_ps(g.zero_point + table) : _mm256_set1_ps(8.0f);
 #pragma GCC unroll 8
-      for (int j = 0; j < 8; ++j) {
-        const __m256 v = _mm256_broadcast_ss(x + k + i + j);
-        sum_x = _mm256_add_ps(sum_x, v);
-        _mm256_store_ps(scaled + j * 8, _mm256_mul_ps(v, _mm256_set1_ps(kFactor[j])));
-      }
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) {
-        sum[p][0] = multiply8(load_lanes(s.lanes + p * s.apart), scaled, sum[p][0]);
-        sum[p][1] = multiply8(load_lanes(s.lanes + p * s.apart + 8), scaled, sum[p][1]);
-      }
+    for (int r = 0; r < R; ++r) {
+      __m256 total = sum[0][v][r];
+      if (kSets == 2) total = _mm256_add_ps(total, sum[kSets - 1][v][r]);
+      total = _mm256_fnmadd_ps(zero, _mm256_broadcast_ss(x + r), total);
+      float* out = g.sums + (v / 2 * R + r) * w.tile_n + v % 2 * 8;
+      _mm256_storeu_ps(out, _mm256_fmadd_ps(total, scale, _mm256_loadu_ps(out)));
     }
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) {
-#pragma GCC unroll 8
-      for (int h = 0; h < 2; ++h) {
-        const int64_t at = p * s.table_apart + h * 8;
-        const __m256 zero =
-            s.zero_point != nullptr ? _mm256_loadu_ps(s.zero_point + at) : _mm256_set1_ps(8.0f);
-        const __m256 group = _mm256_fnmadd_ps(zero, sum_x, sum[p][h]);
-        float* total = sums + p * w.tile_n + h * 8;
-        _mm256_storeu_ps(total,
-                         _mm256_fmadd_ps(group, _mm256_loadu_ps(s.scale + at), _mm256_loadu_ps(total)));
+  }
+}
+
+// 16 columns of some panels, all of k: group by group, so that the panels are streams side by side.
+template <int R, int P>
+void multiply_rows(const Int4WeightOnlyPacked& w, const float* rows, int panels, Group g) {
+  for (int i = 0; i < panels * R; ++i) {
+    _mm256_storeu_ps(g.sums + i * w.tile_n, _mm256_setzero_ps());
+    _mm256_storeu_ps(g.sums + i * w.tile_n + 8, _mm256_setzero_ps());
+  }
+  const int64_t lanes = w.k / 8 * w.tile_n, table = w.k / w.group * w.tile_n;
+  for (int64_t k = 0; k < w.k; k += w.group, rows += (w.group + 1) * R) {
+    Group at = g;
+    for (int p = 0; p < panels; p += P) {
+      if (panels - p >= P) {
+        multiply_group<R, P>(w, rows, at);
+      } else {
+        multiply_group<R, 1>(w, rows, at);
       }
+      at.lanes += P * lanes;
+      at.scale += P * table;
+      if (at.zero_point != nullptr) at.zero_point += P * table;
+      at.sums += P * R * w.tile_n;
     }
-    s.scale += w.tile_n;
-    if (s.zero_point != nullptr) s.zero_point += w.tile_n;
+    g.lanes += w.group / 8 * w.tile_n;
+    g.scale += w.tile_n;
+    if (g.zero_point != nullptr) g.zero_point += w.tile_n;
   }
 }
 
@@ -121,17 +145,35 @@ void int4_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t step
   }
 }
 
-void int4_multiply_row_avx2(const void* packed, const float* x, int64_t panel, int panels, float* sums) {
-  const auto& p = *static_cast<const Int4WeightOnlyPacked*>(packed);
-  const int64_t table = p.k / p.group * p.tile_n, lanes = p.k / 8 * p.tile_n;
-  for (int c = 0; c < p.tile_n; c += 16) {
-    Span s{p.panels + panel * lanes + c, lanes, p.scale + panel * table + c, p.zero_point, table};
-    if (p.zero_point != nullptr) s.zero_point = p.zero_point + panel * table + c;
-    if (panels == 4) {
-      multiply_row<4>(p, x, s, sums + c);
-    } else {
-      multiply_row<1>(p, x, s, sums + c);
+// For each group: [group][count] x / 16^(k % 8), then [count] sums of x. Down by 2^24 at most: see the
+// contract.
+void int4_pack_rows_avx2(const void* packed, const float* x, int64_t stride, int count, int64_t k,
+                         int64_t steps, float* rows) {
+  const int group = static_cast<const Int4WeightOnlyPacked*>(packed)->group;
+  float* out = rows + count * (k + k / group);
+  for (int64_t first = 0; first < steps; first += group, out += count * (group + 1)) {
+    for (int r = 0; r < count; ++r) {
+      const float* from = x + r * stride + first;
+      float sum = 0;
+      for (int i = 0; i < group; ++i) {
+        sum += from[i];
+        out[i * count + r] = from[i] * kFactor[i % 8];
+      }
+      out[group * count + r] = sum;
     }
+  }
+}
+
+void int4_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                             float* sums) {
+  using Multiply = void (*)(const Int4WeightOnlyPacked&, const float*, int, Group);
+  static constexpr Multiply kMultiply[] = {multiply_rows<1, 2>, multiply_rows<2, 2>, multiply_rows<3, 1>,
+                                           multiply_rows<4, 1>, multiply_rows<5, 1>, multiply_rows<6, 1>};
+  const auto& p = *static_cast<const Int4WeightOnlyPacked*>(packed);
+  const int64_t table = panel * (p.k / p.group) * p.tile_n, lanes = panel * (p.k / 8) * p.tile_n;
+  for (int c = 0; c < p.tile_n; c += 16) {
+    const float* zero_point = p.zero_point != nullptr ? p.zero_point + table + c : nullptr;
+    kMultiply[count - 1](p, rows, panels, {p.panels + lanes + c, p.scale + table + c, zero_point, sums + c});
   }
 }
 

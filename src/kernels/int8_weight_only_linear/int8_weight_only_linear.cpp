@@ -15,9 +15,9 @@ const char* take_all(const Int8WeightOnlyProblem&) {
 constexpr Int8WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, int8_expand_avx2,
-     int8_multiply_row_avx2},
+     int8_multiply_rows_avx2},
     {"int8_weight_only_linear_f32s8_6x16_avx2", Isa::kAvx2, take_all, 16, int8_expand_avx2,
-     int8_multiply_row_avx2},
+     int8_multiply_rows_avx2},
 #endif
     {"int8_weight_only_linear_f32s8_4x16_scalar", Isa::kScalar, take_all, 16, int8_expand_scalar, nullptr},
 };
@@ -43,19 +43,13 @@ void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8Weigh
                              const Fp32LinearArgs& args, Splitter& splitter) {
   const Int8WeightOnlyPacked weights = open_int8_weight_only(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  if (weights.n != p.n || weights.k != p.k) {
-    fail(ErrorCode::kInvalidArgument,
-         "int8_weight_only_linear: the weights are {}x{}, the problem says {}x{}", weights.n, weights.k, p.n,
-         p.k);
-  }
-  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "int8_weight_only_linear: no input");
-  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "int8_weight_only_linear: no output");
   const Fp32LinearProblem floats{p.m, p.n, p.k};
+  check_panel_args("int8_weight_only_linear", floats, {p.m, weights.n, weights.k}, args);
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
   source.expand = kernel.expand;
-  source.multiply_row = kernel.multiply_row;
+  source.multiply_rows = kernel.multiply_rows;
   run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
 }
 

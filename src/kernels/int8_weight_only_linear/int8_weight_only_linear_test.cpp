@@ -28,7 +28,8 @@ struct Layer {
     for (int64_t i = 0; i < p.n; ++i) scale[i] = 0.001f * static_cast<float>(random.integer(1, 20));
   }
 
-  std::vector<float> run(const Int8WeightOnlyKernel& kernel, Splitter& splitter, Epilogue e = {}) const {
+  std::vector<float> run(const Int8WeightOnlyKernel& kernel, Splitter& splitter, Epilogue e = {},
+                         const uint16_t* halves = nullptr) const {
     Aligned packed(int8_weight_only_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_int8_weight_only({w.data(), p.k, scale.data(), p.n, p.k}, kernel.tile_n, packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
@@ -36,7 +37,10 @@ struct Layer {
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     e.out = out.data();
     e.out_stride = p.n;
-    int8_weight_only_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    int8_weight_only_linear(
+        kernel, p,
+        {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
+        splitter);
     return out.copy();
   }
 
@@ -71,9 +75,9 @@ TEST(Int8WeightOnlyLinear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
 }
 
 TEST(Int8WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
-  for (int64_t m : {1, 2, 5, 6, 7, 13}) {
+  for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
     for (int64_t n : {1, 7, 15, 16, 17, 33, 64, 65, 130}) {
-      for (int64_t k : {1, 2, 7, 33, 255, 256, 257, 600}) {
+      for (int64_t k : {1, 7, 33, 64, 65, 256, 257, 600}) {
         Layer({m, n, k}).expect_within_bound();
         if (HasFatalFailure()) return;
       }
@@ -94,11 +98,17 @@ TEST(Int8WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
   int8_expand_scalar(&packed, 2, 3, 64, want.data());
   int8_expand_avx2(&packed, 2, 3, 64, got.data());
   EXPECT_EQ(want.copy(), got.copy());
-  Guarded<float> four(4 * 32), one(32);
-  int8_multiply_row_avx2(&packed, layer.x.data(), 0, 4, four.data());
-  for (int64_t p = 0; p < 4; ++p) {
-    int8_multiply_row_avx2(&packed, layer.x.data(), p, 1, one.data());
-    EXPECT_EQ(std::memcmp(one.data(), four.data() + p * 32, 32 * sizeof(float)), 0) << p;
+  for (int count = 1; count <= 6; ++count) {
+    Guarded<float> rows(count * 70), four(4 * count * 32), one(count * 32);
+    Random(7).fill_normal(rows);
+    int8_multiply_rows_avx2(&packed, rows.data(), count, 0, 4, four.data());
+    for (int64_t p = 0; p < 4; ++p) {
+      int8_multiply_rows_avx2(&packed, rows.data(), count, p, 1, one.data());
+      EXPECT_EQ(std::memcmp(one.data(), four.data() + p * count * 32,
+                            sizeof(float) * 32 * static_cast<size_t>(count)),
+                0)
+          << count << " " << p;
+    }
   }
 #endif
 }
@@ -118,6 +128,20 @@ TEST(Int8WeightOnlyLinear, ThreadsEpiloguesAndNanWork) {
         EXPECT_EQ(relu[i], std::max(plain[i], 0.0f)) << kernel.name;
       }
     }
+  }
+}
+
+TEST(Int8WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
+  for (int64_t m : {1, 4, 9}) {
+    Layer layer({m, 70, 300});
+    Guarded<uint16_t> halves(layer.x.size());
+    for (int64_t i = 0; i < layer.x.size(); ++i) {
+      halves[i] = to_bfloat16(layer.x[i]);
+      layer.x[i] = from_bfloat16(halves[i]);
+    }
+    SerialSplitter serial;
+    for (const Int8WeightOnlyKernel& kernel : testing::runnable(int8_weight_only_kernels()))
+      EXPECT_EQ(layer.run(kernel, serial, {}, halves.data()), layer.run(kernel, serial)) << kernel.name;
   }
 }
 

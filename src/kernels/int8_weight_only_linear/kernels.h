@@ -9,6 +9,7 @@ namespace halftone::kernels {
 void int8_expand_scalar(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
 void int8_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
 /// For panels of 16 and of 32.
-void int8_multiply_row_avx2(const void* packed, const float* x, int64_t panel, int panels, float* sums);
+void int8_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                             float* sums);
 
 }  // namespace halftone::kernels

@@ -35,7 +35,7 @@ struct Run {
   int count(int64_t b) const { return static_cast<int>(blocks.begin(b + 1) - blocks.begin(b)); }
 
   bool fused() const {
-    return source.multiply_rows != nullptr && blocks.count() == 1 && count(0) <= kFusedRows;
+    return source.multiply_rows != nullptr && blocks.count() == 1 && count(0) <= source.fused_rows;
   }
 
   // Packs `steps` steps from k on; x points to the block's first row and to k.

@@ -21,16 +21,15 @@ struct Fp32Panels {
   /// Optional, for one row: sums [panels][tile_n] of 1 or 4 panels, all of k, straight from the packed
   /// weights.
   void (*multiply_row)(const void* packed, const float* x, int64_t panel, int panels, float* sums) = nullptr;
-  /// Optional, for 1 to kFusedRows rows [k][count]: sums [panels][count][tile_n] of 1 to 4 panels, all of k.
+  /// Optional, for 1 to fused_rows rows [k][count]: sums [panels][count][tile_n] of 1 to 4 panels, all of k.
   void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
                         float* sums) = nullptr;
+  int fused_rows = 6;  ///< at most 6
   /// Optional: how multiply_rows wants steps [k, k + steps) of its rows, if not as [k][count]. k is a
   /// multiple of 256, and so is `steps` but for the last. `rows` has room for count * (k + k / 32) floats.
   void (*pack_rows)(const void* packed, const float* x, int64_t stride, int count, int64_t k, int64_t steps,
                     float* rows) = nullptr;
 };
-
-inline constexpr int kFusedRows = 6;
 
 /// Throws kInvalidArgument unless the weights have the problem's n and k and there is an input and an output.
 void check_panel_args(const char* operation, const Fp32LinearProblem& problem,

@@ -58,6 +58,7 @@ void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4Weigh
   source.expand = kernel.expand;
   source.multiply_rows = kernel.multiply_rows;
   source.pack_rows = kernel.pack_rows;
+  source.fused_rows = 5;  // six are faster expanded: measured on Zen 3
   run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
 }
 

@@ -23,10 +23,17 @@ inline __m256i load_lanes(const uint32_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-// The same with j known only after unrolling.
-inline __m256 weight(__m256i lanes, int j) {
-  if (j == 7) return weight<7>(lanes);
-  return _mm256_cvtepi32_ps(_mm256_and_si256(lanes, _mm256_set1_epi32(15 << (4 * j))));
+// What selects the j-th weight of a lane. The empty assembly makes the compiler load it where it is used:
+// seven masks kept in registers would push the sums into memory.
+inline __m256i mask_of(int j) {
+  __m256i mask = _mm256_set1_epi32(15 << (4 * (j % 7)));
+  __asm__("" : "+x"(mask));
+  return mask;
+}
+
+// The same as above with j known only after unrolling.
+inline __m256 weight(__m256i lanes, __m256i mask, int j) {
+  return j == 7 ? weight<7>(lanes) : _mm256_cvtepi32_ps(_mm256_and_si256(lanes, mask));
 }
 
 // A group of 16 columns in each of P neighbouring panels.
@@ -56,9 +63,10 @@ inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const 
     for (int v = 0; v < kVectors; ++v) lanes[v] = load_lanes(at + v / 2 * apart + v % 2 * 8);
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {
+      const __m256i mask = mask_of(j);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        const __m256 q = weight(lanes[v], j);
+        const __m256 q = weight(lanes[v], mask, j);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           __m256& total = sum[j % kSets][v][r];

@@ -105,8 +105,8 @@ TEST(LayerChooser, RefusesPatternsThatDoNotParse) {
 }
 
 TEST(LayerChooser, RefusesPatternsThatMatchNothing) {
-  EXPECT_THAT(refusal("int8wo", {.exclude = "haed"}),
-              AllOf(HasSubstr("exclude pattern \"haed\""), HasSubstr("did you mean \"head\"?"),
+  EXPECT_THAT(refusal("int8wo", {.exclude = "heads"}),
+              AllOf(HasSubstr("exclude pattern \"heads\""), HasSubstr("did you mean \"head\"?"),
                     HasSubstr("encoder.1.query")));
   EXPECT_THAT(refusal("int8wo", {.overrides = {{"tail", "int8wo"}}}), HasSubstr("override pattern \"tail\""));
 }

@@ -1,0 +1,43 @@
+// What quantizing each layer of a graph would cost: errors of its weight, of its output and of the model's
+// result.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "halftone/graph_module.h"
+#include "halftone/quantize.h"
+
+namespace halftone {
+
+/// How far numbers are from those they stand for.
+struct ErrorMeasure {
+  double snr_db = 0;  ///< 10·log10(Σx² / Σ(x−y)²); infinity where they are equal
+  double cosine = 1;
+  double max_error = 0;  ///< largest |x−y|
+};
+
+struct LayerDiagnosis {
+  LayerInfo layer;
+  QuantConfig config;
+  ErrorMeasure weight;  ///< dequantized against as it is
+  ErrorMeasure output;  ///< of the layer, on the inputs it has in the unquantized model
+  ErrorMeasure result;  ///< of the model, where this layer alone is quantized
+  double share = 0;     ///< of the noise that all layers, each alone, bring into the result: they add up to 1
+};
+
+struct Diagnosis {
+  std::vector<LayerDiagnosis> layers;  ///< the most harmful first: by share, then by weight.snr_db
+  ErrorMeasure result;                 ///< of the model with all of them quantized
+};
+
+/// Looks at the layers that quantize_(module, config, options) would quantize; refuses as it does. `calls`:
+/// the inputs of one call each, made in this order to one session. The whole model runs once for each layer,
+/// and twice more. The floating-point results of all calls count together. Changes nothing, the inputs
+/// neither. options.progress: a run a step.
+Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,
+                   const std::vector<std::vector<c10::IValue>>& calls, const QuantizeOptions& options = {});
+
+}  // namespace halftone

@@ -1,0 +1,84 @@
+// halftone quantize: makes a model low-bit and writes it as a checkpoint.
+#include "halftone/quantize.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/checkpoint.h"
+#include "halftone/error.h"
+#include "halftone/table.h"
+#include "model_file.h"
+#include "scheme_options.h"
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "Make a model low-bit and write it as a .ht checkpoint\n\n"
+    "Prints what became of each layer: quantized, or kept and why. A pattern that matches no layer is\n"
+    "an error, and so is a model with nothing to quantize. Patterns are ECMAScript regular expressions\n"
+    "on whole layer names, which --dry-run lists.";
+constexpr const char* kExamples = R"(Examples:
+  halftone quantize model.pt2 --scheme int8wo -o model.ht
+  halftone quantize model.pt2 --scheme int4wo --group-size 64 --dry-run
+  halftone quantize model.pt2 --scheme int4wo --override 'encoder.*out=int8wo' --exclude head -o model.ht
+  halftone run model.ht)";
+
+struct Options {
+  ModelOptions model;
+  SchemeOptions scheme;
+  std::string output;
+  bool dry_run = false;
+  bool packed = false;
+};
+
+void quantize(const Options& options, const CommonOptions& common, Console& console) {
+  if (options.output.empty() && !options.dry_run) {
+    throw Error(ErrorCode::kInvalidArgument, "-o OUT.ht is missing (or --dry-run, to write nothing)");
+  }
+  const QuantConfig config = config_of(options.scheme);
+  QuantizeOptions layers = layers_of(options.scheme);
+  layers.dry_run = options.dry_run;
+  const std::shared_ptr<GraphModule> module = open_model(options.model);
+  QuantizeReport report;
+  {
+    std::optional<ProgressBar> bar;
+    layers.progress = [&](int64_t done, int64_t total, std::string_view) {
+      if (!bar) bar.emplace(console, "quantizing", total);
+      bar->update(done);
+    };
+    report = quantize_(*module, config, layers);
+  }
+  if (!options.dry_run) save_checkpoint(*module, options.output, {.packed = options.packed});
+  console.result(common.json ? report.to_json() + "\n" : report.to_text());
+  if (options.dry_run) return console.info("a dry run: nothing was written");
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
+  console.info(fmt::format("wrote {} ({})", options.output, describe_bytes(bytes)));
+}
+
+}  // namespace
+
+void add_quantize(CLI::App& app, CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("quantize", kDescription);
+  command->footer(kExamples);
+  add_model_options(*command, options->model);
+  add_scheme_options(*command, options->scheme);
+  command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");
+  command->add_flag("--packed", options->packed, "Also store weights as this machine's kernels want them");
+  command->add_flag("--dry-run", options->dry_run, "Only print what would become of each layer");
+  add_common_options(*command, line.common);
+  command->callback([options, &line] {
+    line.job = [options, &line](Console& console) { quantize(*options, line.common, console); };
+  });
+}
+
+}  // namespace halftone::cli

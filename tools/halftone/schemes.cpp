@@ -1,0 +1,93 @@
+// halftone schemes: the names that quantize takes, what each does, and which kernels run it here.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/kernels.h"
+#include "halftone/quant_config.h"
+#include "halftone/table.h"
+
+namespace halftone::cli {
+
+namespace {
+
+constexpr const char* kDescription =
+    "List the quantization schemes, and the kernels that run them on this machine\n\n"
+    "Bits are those of a stored weight, scales included, in a layer of 4096 inputs.";
+constexpr const char* kExamples = R"(Examples:
+  halftone schemes
+  halftone schemes --json)";
+
+/// What the list of kernels calls a scheme; empty for those without kernels of their own.
+std::string name_for_kernels(const Scheme& scheme) {
+  static const std::map<std::string, std::string> names = {{"int8wo", "int8wo"},
+                                                           {"int8dq", "int8"},
+                                                           {"int4wo", "int4wo:32"},
+                                                           {"fp8wo", "fp8wo"},
+                                                           {"fp8dq", "fp8dq"}};
+  const auto found = names.find(scheme.names.front());
+  return found != names.end() ? found->second : "";
+}
+
+/// The kernel that a linear of a usual size gets; "" where the scheme has none.
+std::string kernel_of(const Scheme& scheme) {
+  const std::string name = name_for_kernels(scheme);
+  if (name.empty()) return {};
+  constexpr int64_t kRows = 16;
+  constexpr int64_t kWidth = 4096;
+  for (const KernelChoice& choice : explain_kernels(kRows, kWidth, kWidth, name)) {
+    if (choice.chosen) return choice.name;
+  }
+  return {};
+}
+
+void list(const CommonOptions& common, Console& console) {
+  if (common.json) {
+    nlohmann::ordered_json report = {{"instruction_set", active_instruction_set()},
+                                     {"schemes", nlohmann::json::array()}};
+    for (const Scheme& scheme : schemes()) {
+      report["schemes"].push_back({{"names", scheme.names},
+                                   {"config", nlohmann::json::parse(scheme.config.to_json())},
+                                   {"key", scheme.config.key()},
+                                   {"weights", scheme.weights},
+                                   {"activations", scheme.activations},
+                                   {"bits_per_weight", scheme.bits_per_weight},
+                                   {"kernel", kernel_of(scheme)}});
+    }
+    return console.result(report.dump() + "\n");
+  }
+  std::vector<Row> rows;
+  std::vector<Row> kernels;
+  for (const Scheme& scheme : schemes()) {
+    rows.push_back({fmt::format("{}", fmt::join(scheme.names, ", ")), scheme.weights, scheme.activations,
+                    fmt::format("{:.2f}", scheme.bits_per_weight)});
+    const std::string kernel = kernel_of(scheme);
+    kernels.push_back({scheme.names.front(), kernel.empty() ? "PyTorch's own" : kernel});
+  }
+  console.result(render_table({{"scheme"},
+                               {"weights", Align::kLeft, Cut::kMiddle, 20},
+                               {"activations", Align::kLeft, Cut::kMiddle, 16},
+                               {"bits", Align::kRight}},
+                              rows, kColumns));
+  console.result(fmt::format("\nKernels for a linear of 16 rows and 4096 x 4096 weights, on {}:\n\n",
+                             active_instruction_set()));
+  console.result(render_table({{"scheme"}, {"kernel", Align::kLeft, Cut::kMiddle}}, kernels, kColumns));
+}
+
+}  // namespace
+
+void add_schemes(CLI::App& app, CommandLine& line) {
+  CLI::App* command = app.add_subcommand("schemes", kDescription);
+  command->footer(kExamples);
+  add_common_options(*command, line.common);
+  command->callback([&line] { line.job = [&line](Console& console) { list(line.common, console); }; });
+}
+
+}  // namespace halftone::cli

@@ -1,10 +1,12 @@
 // Our kernels as contenders, one function for each operation and weight format.
 #include "data.h"
 #include "kernels/fp32_linear/fp32_linear.h"
+#include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 #include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
+#include "ours_attention.h"
 
 namespace halftone::bench {
 namespace {
@@ -179,12 +181,40 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
   return c;
 }
 
+// Weights are the integers of [-8, 8], which e4m3fn holds exactly.
+Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& splitter) {
+  const kernels::Fp8LinearProblem p{s.m, s.n, s.k, activations};
+  const auto& kernel = kernels::choose_fp8_linear(p);
+  auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
+  state->integers = random_bytes(s.n * s.k, -8, 8, 2);
+  state->packed =
+      std::make_unique<Rotation>(kernels::fp8_packed_bytes(s.n, s.k, kernel.tile_n), [&](void* out) {
+        std::vector<uint8_t> bytes;
+        for (int8_t w : state->integers)
+          bytes.push_back(kernels::float8_from_float(w, kernels::Float8Format::kE4m3fn));
+        kernels::pack_fp8_weights({bytes.data(), s.k, &kScale, 0, s.n, s.k}, kernel.tile_n, out);
+      });
+  state->set_workspace(
+      kernels::fp8_linear_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
+  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
+    kernels::fp8_linear(kernel, p, args, splitter);
+  });
+  const bool dynamic = activations == kernels::Fp8Activations::kDynamicE4m3;
+  c.label = dynamic ? "fp8 dynamic" : "fp8 weight-only";
+  c.peak = Peak::kFma;
+  c.bytes = static_cast<double>(s.n * s.k);
+  c.bound = dynamic ? 0.1 : 1e-4;  // e4m3fn has 3 bits of mantissa
+  return c;
+}
+
 std::vector<Contender> linear_contenders(const Shape& s, Splitter& splitter) {
   std::vector<Contender> all;
   all.push_back(fp32(s, splitter));
   all.push_back(int8(s, 7, splitter));
   all.push_back(int8(s, 8, splitter));
   all.push_back(int8_weight_only(s, splitter));
+  all.push_back(fp8(s, kernels::Fp8Activations::kFloat32, splitter));
+  all.push_back(fp8(s, kernels::Fp8Activations::kDynamicE4m3, splitter));
   if (s.k % kGroup == 0) {
     all.push_back(int4_weight_only(s, splitter));
     all.push_back(int4_dynamic(s, splitter));
@@ -195,7 +225,8 @@ std::vector<Contender> linear_contenders(const Shape& s, Splitter& splitter) {
 }  // namespace
 
 std::vector<Contender> our_contenders(const Case& c, Splitter& splitter) {
-  return c.suite == Suite::kLinear ? linear_contenders(c.shape, splitter) : std::vector<Contender>{};
+  if (c.suite == Suite::kLinear) return linear_contenders(c.shape, splitter);
+  return {attention(c.shape, splitter)};
 }
 
 }  // namespace halftone::bench

@@ -5,9 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 
-#include <atomic>
-
 #include "contender.h"
+#include "graph/aten_splitter.h"
 
 namespace halftone::bench {
 namespace {
@@ -163,26 +162,9 @@ std::vector<Contender> peer_contenders(const Case& c) {
   return peers;
 }
 
-namespace {
-
-class AtenThreads final : public Splitter {
- public:
-  int threads() const override { return at::get_num_threads(); }
-  void run(int64_t count, SplitTask task) override {
-    std::atomic<int64_t> next{0};
-    at::parallel_for(0, std::min<int64_t>(threads(), count), 1, [&](int64_t begin, int64_t end) {
-      for (int64_t thread = begin; thread < end; ++thread) {
-        for (int64_t i; (i = next.fetch_add(1)) < count;) task(i, static_cast<int>(thread));
-      }
-    });
-  }
-};
-
-}  // namespace
-
 std::unique_ptr<Splitter> make_splitter(int threads) {
   at::set_num_threads(threads);
-  return std::make_unique<AtenThreads>();
+  return std::make_unique<AtenSplitter>();
 }
 
 }  // namespace halftone::bench

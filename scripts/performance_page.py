@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Writes docs/performance.md from the JSON of kernels_bench_peers.
+
+    performance_page.py FOLDER PAGE
+
+FOLDER holds linear-*.json and attention-*.json, and ort-*.jsonl where ONNX Runtime was measured. The page has one
+section a machine: that of the machine in FOLDER is replaced, the others are kept.
+"""
+import json
+import pathlib
+import re
+import sys
+
+HEAD = """# Performance, machine by machine
+
+Written by `make bench-kernels` and `make bench-peers` (`scripts/performance_page.py`); do not edit. All figures of a
+section come from one run: compare ratios, never times of different sections. Times are medians; weights rotate through
+96 MB, so that they come from memory where a real model's would. With one thread, processor time.
+
+- **limit**: the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
+  instruction sequence, both measured in the same run.
+- **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
+  the JSON says so in `slower_than_baseline`, for the tuner.
+- **/rival**: time divided by that of the peer that does the same job: FBGEMM's int8 for int8 (which saturates at 16 bits
+  without VNNI: wrong numbers for 8-bit weights), ATen's `_weight_int8pack_mm` and `_weight_int4pack_mm_for_cpu`.
+"""
+KINDS = {"avx2": "CPUs with AVX2 only (AMD Zen 3)", "avx512vnni": "CPUs with AVX-512 VNNI (Intel Ice Lake)"}
+SECTION = re.compile(r"<!-- isa (\w+) -->\n(.*?)(?=<!-- isa |\Z)", re.DOTALL)
+
+
+def load(folder):
+    data = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    if not data:
+        sys.exit(f"performance_page: no JSON in {folder}")
+    if len({(d["cpu"], d["isa"]) for d in data}) != 1:
+        sys.exit(f"performance_page: {folder} mixes machines")
+    ort = []
+    for path in sorted(folder.glob("ort-*.jsonl")):
+        threads = int(path.stem.split("-")[1])
+        ort += [dict(json.loads(line), threads=threads) for line in path.read_text().splitlines()]
+    return data, ort
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+
+def number(value, form="{:.2f}"):
+    return form.format(value) if value else "–"
+
+
+def case_row(row):
+    limit = max(row["of_peak"], row["of_read"])
+    ratio = number(row["to_baseline"])
+    if row["slower_than_baseline"]:
+        ratio = f"**{ratio}**"
+    # A share of reads above 100 % means that the weights came from a cache.
+    share = "cache" if limit > 1.05 else f"{limit:.0%}"
+    return [str(row["m"]), row["contender"], f"{row['median_ms']:.3f}", f"{row['spread']:.0%}", share, ratio,
+            number(row["to_rival"])]
+
+
+def suite_tables(rows, suite):
+    lines = []
+    keys = sorted({(r["n"] if suite == "linear" else 0, r["k"], r["threads"]) for r in rows if r["suite"] == suite})
+    for n, k, threads in keys:
+        mine = [r for r in rows if r["suite"] == suite and r["k"] == k and r["threads"] == threads
+                and (suite != "linear" or r["n"] == n)]
+        what = f"N {n}, K {k}" if suite == "linear" else f"Attention, 12 heads of {k}"
+        lines += [f"### {what}, threads {threads}", ""]
+        lines += table(["M", "kernel", "ms", "±", "limit", "/linear" if suite == "linear" else "/sdpa", "/rival"],
+                       [case_row(r) for r in mine])
+    return lines
+
+
+def slower_list(rows):
+    slower = [r for r in rows if r["slower_than_baseline"]]
+    lines = [f"Slower than `at::linear` or ATen's attention: {len(slower)} of {sum(r['ours'] for r in rows)} cases.", ""]
+    return lines + [f"- {r['contender']}, {r['m']}×{r['n']}×{r['k']}, threads {r['threads']}: {r['to_baseline']:.2f}"
+                    for r in slower] + [""]
+
+
+def ort_table(ort, rows):
+    """ONNX Runtime beside ours, each as a ratio to the fp32 linear of its own run."""
+    baseline = {(tuple(r["case"]), r["threads"]): r["ms"] for r in ort if r["peer"] == "fp32"}
+    ours = {(r["contender"], r["m"], r["n"], r["k"], r["threads"]): r["to_baseline"] for r in rows}
+    match = {"ort-int4": "int4 dynamic", "ort-int8": "int8"}
+    cells = []
+    for r in ort:
+        if r["peer"] in match:
+            m, n, k = r["case"]
+            cells.append([f"{m}×{n}×{k}", str(r["threads"]), r["peer"],
+                          number(r["ms"] / baseline[(m, n, k), r["threads"]]), match[r["peer"]],
+                          number(ours.get((match[r["peer"]], m, n, k, r["threads"]), 0))])
+    return ["### ONNX Runtime (MatMulNBits), time relative to fp32 of the same run", ""] + table(
+        ["case", "threads", "peer", "/linear", "ours", "/linear"], cells)
+
+
+def section(data, ort):
+    first = data[0]
+    rows = [row for part in data for row in part.get("results", [])]
+    largest = {}
+    for part in data:
+        for peaks in part["peaks"]:
+            known = largest.setdefault(peaks["threads"], peaks)
+            largest[peaks["threads"]] = {key: max(known[key], value) for key, value in peaks.items()}
+    lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", ""]
+    lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
+                   [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
+                    for t, p in sorted(largest.items())])
+    names = sorted({(r["contender"], r["kernel"]) for r in rows})
+    lines += ["Kernels: " + "; ".join(f"{label} is `{kernel}`" for label, kernel in names) + ".", ""]
+    lines += slower_list(rows) + suite_tables(rows, "linear") + suite_tables(rows, "attention")
+    return "\n".join(lines + (ort_table(ort, rows) if ort else []))
+
+
+def main():
+    folder, page = map(pathlib.Path, sys.argv[1:3])
+    data, ort = load(folder)
+    sections = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
+    sections[data[0]["isa"]] = section(data, ort)
+    missing = [name for isa, name in KINDS.items() if isa not in sections or "not measured" in sections[isa]]
+    for isa, name in KINDS.items():
+        if name in missing:
+            sections[isa] = f"## {name}\n\nnot measured.\n"
+    text = HEAD + "".join(f"\n<!-- isa {isa} -->\n{body.strip()}\n" for isa, body in sorted(sections.items()))
+    page.write_text(text, encoding="utf-8")
+    print(f"wrote {page}")
+
+
+if __name__ == "__main__":
+    main()

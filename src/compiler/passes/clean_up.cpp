@@ -1,0 +1,160 @@
+// clean_up: what changes nothing in inference goes. A copy goes only where no caller and no writer could
+// tell.
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <array>
+
+#include "compiler/passes/alias.h"
+#include "compiler/passes/rewrite.h"
+#include "compiler/passes/view_chains.h"
+
+namespace halftone::compiler {
+namespace {
+
+template <size_t N>
+bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets) {
+  return std::find(targets.begin(), targets.end(), node.target()) != targets.end();
+}
+
+constexpr std::array<std::string_view, 5> kDropouts = {"aten::dropout", "aten::feature_dropout",
+                                                       "aten::alpha_dropout", "aten::feature_alpha_dropout",
+                                                       "aten::native_dropout"};
+constexpr std::array<std::string_view, 3> kAliases = {"aten::detach", "aten::alias", "aten::lift_fresh"};
+// The result has the operand's elements in their order, seen with other sizes: with the same sizes it is the
+// operand.
+constexpr std::array<std::string_view, 15> kViews = {"aten::view",
+                                                     "aten::_unsafe_view",
+                                                     "aten::reshape",
+                                                     "aten::expand",
+                                                     "aten::flatten.using_ints",
+                                                     "aten::unflatten.int",
+                                                     "aten::squeeze",
+                                                     "aten::squeeze.dim",
+                                                     "aten::squeeze.dims",
+                                                     "aten::narrow",
+                                                     "aten::view_as",
+                                                     "aten::reshape_as",
+                                                     "aten::expand_as",
+                                                     "aten::broadcast_to",
+                                                     "aten::slice.Tensor"};
+constexpr std::array<std::string_view, 6> kCopies = {"aten::clone",       "aten::_to_copy",
+                                                     "aten::contiguous",  "aten::lift_fresh_copy",
+                                                     "aten::detach_copy", "aten::alias_copy"};
+constexpr std::array<std::string_view, 5> kCasts = {"aten::to.dtype", "aten::to.dtype_layout",
+                                                    "aten::to.device", "aten::to.other", "aten::type_as"};
+
+bool drops_nothing(const Node& node) {
+  const auto training = try_flag(node, "train");
+  return training == false || try_number(node, "p") == 0.0;
+}
+
+bool keeps_type(const Node& node, const Value* x) {
+  const auto &from = x->meta(), &to = node.output()->meta();
+  return from && to && from->dtype == to->dtype && from->device == to->device;
+}
+
+bool asks_for_format(const Node& node) {
+  const Argument* format = node.try_input("memory_format");
+  if (format == nullptr || format->is_none()) return false;
+  const auto* which = format->get_if<c10::MemoryFormat>();
+  return which == nullptr || *which != c10::MemoryFormat::Preserve;
+}
+
+// A copy of `x` that nobody could tell from it.
+bool is_needless_copy(const Node& node, const Value* x, const AliasSets& aliases) {
+  if (!keeps_type(node, x) || !same_sizes(node.output(), x)) return false;
+  // contiguous() gives back its operand where it can; the others never do.
+  if (!node.is("aten::contiguous") && !aliases.may_merge(node.output(), x)) return false;
+  if (aliases.is_user_input(x)) return false;  // whose strides are the caller's
+  const bool contiguous = node.is("aten::contiguous") || asks_for_format(node);
+  if (!contiguous) return is_contiguous(x) || x->meta()->strides == node.output()->meta()->strides;
+  const Argument* format = node.try_input("memory_format");
+  const auto* which = format != nullptr ? format->get_if<c10::MemoryFormat>() : nullptr;
+  return (which == nullptr || *which == c10::MemoryFormat::Contiguous) && is_contiguous(x);
+}
+
+bool is_identity_permutation(const Node& node, size_t rank) {
+  if (node.is("aten::permute")) {
+    const auto dims = try_integers(node, "dims");
+    if (!dims) return false;
+    for (size_t i = 0; i < dims->size(); ++i) {
+      if (positive_dim((*dims)[i], rank) != static_cast<int64_t>(i)) return false;
+    }
+    return true;
+  }
+  if (!node.is("aten::transpose.int")) return false;
+  const auto a = try_number(node, "dim0"), b = try_number(node, "dim1");
+  return a && b &&
+         positive_dim(static_cast<int64_t>(*a), rank) == positive_dim(static_cast<int64_t>(*b), rank);
+}
+
+// Whether output 0 is the first operand, and nothing else that the node gives is used.
+bool changes_nothing(const Node& node, const Value* x, const AliasSets& aliases) {
+  for (size_t i = 1; i < node.outputs().size(); ++i) {
+    if (!node.output(i)->users().empty()) return false;
+  }
+  if (is_one_of(node, kDropouts)) {
+    return drops_nothing(node) && (!node.is("aten::native_dropout") || aliases.may_merge(node.output(), x));
+  }
+  if (is_one_of(node, kAliases)) return true;
+  if (is_one_of(node, kViews)) {
+    if (node.is("aten::slice.Tensor") && try_number(node, "step") != 1.0) return false;
+    return same_sizes(node.output(), x);
+  }
+  if (is_one_of(node, kCasts))
+    return keeps_type(node, x) && !asks_for_format(node) && try_flag(node, "copy").value_or(false) == false &&
+           x->meta()->device == node.output()->meta()->device;
+  if (is_one_of(node, kCopies)) return is_needless_copy(node, x, aliases);
+  return is_identity_permutation(node, rank(x));
+}
+
+// What the exporter recorded proves it: inputs are checked at the door, and all else follows from them.
+bool is_proven(const Node& node) {
+  if (!node.is("aten::_assert_tensor_metadata")) return false;
+  const Value* value = try_tensor(node, "a");
+  if (value == nullptr || !value->meta() || !is_absent(node, "size") || !is_absent(node, "stride"))
+    return false;
+  const Argument *dtype = node.try_input("dtype"), *device = node.try_input("device"),
+                 *layout = node.try_input("layout");
+  if (dtype != nullptr && !dtype->is_none() && *dtype != Argument(value->meta()->dtype)) return false;
+  if (device != nullptr && !device->is_none() && *device != Argument(value->meta()->device)) return false;
+  return layout == nullptr || layout->is_none() || *layout == Argument(c10::Layout::Strided);
+}
+
+}  // namespace
+
+bool rewrite_clean_up(PassContext& context) {
+  size_t removed = 0;
+  for (bool again = true; again;) {
+    again = false;
+    const AliasSets aliases(context.graph);
+    for (Node* node : snapshot(context.graph)) {
+      if (is_proven(*node)) {
+        context.graph.erase(node);
+        ++removed;
+        continue;
+      }
+      if (node->op() == nullptr || node->inputs().empty() || node->outputs().empty()) continue;
+      Value* x = node->input(0).value();
+      if (x == nullptr || x->type() != ValueType::kTensor || node->output()->type() != ValueType::kTensor)
+        continue;
+      if (node->output()->users().empty() || !changes_nothing(*node, x, aliases)) continue;
+      const bool copies = is_one_of(*node, kCopies) || node->is("aten::native_dropout");
+      context.graph.replace_all_uses(node->output(), x);
+      ++removed;
+      // The sets are those of the graph as it was: two returned copies of one value must not both become it
+      // unseen.
+      if (copies && aliases.is_returned(node->output())) {
+        again = true;
+        break;
+      }
+    }
+    if (!again) removed += collapse_views(context.graph);
+  }
+  removed += context.graph.erase_dead_nodes();
+  if (removed > 0) context.note("{} nodes that change nothing", removed);
+  return removed > 0;
+}
+
+}  // namespace halftone::compiler

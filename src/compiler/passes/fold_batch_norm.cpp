@@ -1,0 +1,110 @@
+// fold_batch_norm: batch norm in inference after a convolution or linear with constant weights, which nobody
+// else reads:
+//   (x · W + b - mean) · s + beta, s = gamma / sqrt(variance + eps)   =   x · (W · s) + ((b - mean) · s +
+//   beta)
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/rsqrt.h>
+
+#include "compiler/passes/alias.h"
+#include "compiler/passes/constants.h"
+#include "compiler/passes/rewrite.h"
+
+namespace halftone::compiler {
+namespace {
+
+bool is_inference_norm(const Node& node) {
+  if (node.is("aten::_native_batch_norm_legit_no_training")) return true;
+  const bool norm = node.is("aten::batch_norm") || node.is("aten::native_batch_norm");
+  return norm && try_flag(node, "training") == false;
+}
+
+// Operators whose weight has its output channels first.
+Node* try_layer(const Value* y) {
+  Node* node = try_producer(y, {"aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d",
+                                "aten::convolution", "aten::conv2d.padding", "aten::conv1d.padding"});
+  if (node == nullptr || (node->is("aten::convolution") && try_flag(*node, "transposed") != false))
+    return nullptr;
+  if (node->is("aten::linear") && rank(y) != 2) return nullptr;  // batch norm counts dimension 1 as channels
+  return node;
+}
+
+class Folder {
+ public:
+  explicit Folder(PassContext& context) : context_(context), constants_(context), aliases_(context.graph) {}
+
+  bool run() {
+    size_t folded = 0;
+    for (Node* node : snapshot(context_.graph)) {
+      if (node->op() != nullptr && is_inference_norm(*node) && try_fold(*node)) ++folded;
+    }
+    if (folded > 0) context_.note("{} batch norms", folded);
+    return folded > 0;
+  }
+
+ private:
+  at::Tensor constant(const Node& node, std::string_view name) const {
+    return constants_.tensor(try_tensor(node, name));
+  }
+  // Present but not constant.
+  bool is_unknown(const Node& node, std::string_view name) const {
+    return !is_absent(node, name) && !constant(node, name).defined();
+  }
+
+  bool try_fold(Node& norm) {
+    for (size_t i = 1; i < norm.outputs().size(); ++i) {
+      if (!norm.output(i)->users().empty()) return false;
+    }
+    const Value* y = try_tensor(norm, "input");
+    Node* layer = try_layer(y);
+    if (layer == nullptr || only_user(y) != &norm || aliases_.is_written(norm.output())) return false;
+    const at::Tensor weight = constant(*layer, "weight"), mean = constant(norm, "running_mean"),
+                     variance = constant(norm, "running_var");
+    const auto eps = try_number(norm, "eps");
+    if (!weight.defined() || !mean.defined() || !variance.defined() || !eps || is_unknown(*layer, "bias") ||
+        is_unknown(norm, "weight") || is_unknown(norm, "bias") || weight.scalar_type() != at::kFloat) {
+      context_.note("%{} is not folded: a weight is computed or not float32", norm.output()->name());
+      return false;
+    }
+    const at::NoGradGuard no_grad;
+    at::Tensor factor = at::rsqrt(variance.to(at::kDouble) + *eps);
+    if (const at::Tensor gamma = constant(norm, "weight"); gamma.defined()) factor = factor * gamma;
+    at::Tensor offset = -mean.to(at::kDouble);
+    if (const at::Tensor bias = constant(*layer, "bias"); bias.defined()) offset = offset + bias;
+    offset = offset * factor;
+    if (const at::Tensor beta = constant(norm, "bias"); beta.defined()) offset = offset + beta;
+    std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
+    per_channel[0] = -1;
+    replace(norm, *layer, (weight * factor.view(per_channel)).to(at::kFloat), offset.to(at::kFloat));
+    return true;
+  }
+
+  void replace(Node& norm, Node& layer, at::Tensor weight, at::Tensor bias) {
+    const std::string name = norm.output()->name();
+    Value *new_weight = constants_.add(name + "_weight", std::move(weight)),
+          *new_bias = constants_.add(name + "_bias", std::move(bias));
+    std::vector<NamedArgument> inputs = layer.inputs();
+    bool has_bias = false;
+    for (NamedArgument& input : inputs) {
+      if (input.name == "weight") input.value = new_weight;
+      if (input.name == "bias") {
+        input.value = new_bias;
+        has_bias = true;
+      }
+    }
+    if (!has_bias) inputs.push_back({"bias", new_bias});
+    replace_value(norm.output(), &norm, layer.target(), std::move(inputs), {}, layer.source());
+  }
+
+  PassContext& context_;
+  Constants constants_;
+  AliasSets aliases_;
+};
+
+}  // namespace
+
+bool rewrite_fold_batch_norm(PassContext& context) {
+  return Folder(context).run();
+}
+
+}  // namespace halftone::compiler

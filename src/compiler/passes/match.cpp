@@ -1,0 +1,172 @@
+#include "compiler/passes/match.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <set>
+
+#include "graph/operands.h"
+#include "graph/text_names.h"
+
+namespace halftone::compiler {
+namespace {
+
+std::optional<c10::IValue> try_constant(const Node& node, std::string_view name) {
+  if (const Argument* given = node.try_input(name)) {
+    if (given->value() != nullptr || given->list() != nullptr ||
+        given->get_if<std::shared_ptr<Graph>>() != nullptr)
+      return std::nullopt;
+    return constant_to_ivalue(*given, nullptr);
+  }
+  if (node.op() == nullptr) return std::nullopt;
+  const auto index = node.op()->schema().argumentIndexWithName(name);
+  if (!index) return std::nullopt;
+  const auto& otherwise = node.op()->schema().arguments()[static_cast<size_t>(*index)].default_value();
+  return otherwise ? std::optional(*otherwise) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<double> try_number(const Node& node, std::string_view name) {
+  const auto constant = try_constant(node, name);
+  if (!constant) return std::nullopt;
+  if (constant->isDouble()) return constant->toDouble();
+  if (constant->isInt()) return static_cast<double>(constant->toInt());
+  return std::nullopt;
+}
+
+std::optional<bool> try_flag(const Node& node, std::string_view name) {
+  const auto constant = try_constant(node, name);
+  return constant && constant->isBool() ? std::optional(constant->toBool()) : std::nullopt;
+}
+
+std::optional<std::string> try_text(const Node& node, std::string_view name) {
+  const auto constant = try_constant(node, name);
+  return constant && constant->isString() ? std::optional(constant->toStringRef()) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  if (given == nullptr) return std::nullopt;
+  if (const auto single = given->as_int()) return std::vector{*single};
+  if (given->list() == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Argument& item : *given->list()) {
+    const auto number = item.as_int();
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+Value* try_tensor(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  Value* value = given != nullptr ? given->value() : nullptr;
+  return value != nullptr && value->type() == ValueType::kTensor ? value : nullptr;
+}
+
+bool is_absent(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  return given == nullptr || given->is_none();
+}
+
+Argument optional_tensor(Value* value) {
+  return value != nullptr ? Argument(value) : Argument();
+}
+
+Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets) {
+  Node* node = value != nullptr ? value->producer() : nullptr;
+  if (node == nullptr) return nullptr;
+  return std::find(targets.begin(), targets.end(), node->target()) != targets.end() ? node : nullptr;
+}
+
+Node* only_user(const Value* value) {
+  if (value->users().size() != 1) return nullptr;
+  Node* user = value->users().front();
+  return user->is("return") ? nullptr : user;
+}
+
+size_t rank(const Value* value) {
+  return value->meta() ? value->meta()->sizes.size() : 0;
+}
+
+bool is_float(const Value* value) {
+  return value != nullptr && value->meta() && value->meta()->dtype == c10::ScalarType::Float &&
+         value->meta()->device.is_cpu();
+}
+
+SymbolBindings probe_bindings(const std::vector<SymExpr>& expressions, int probe) {
+  std::set<std::string> names;
+  for (const SymExpr& expression : expressions) expression.collect_symbols(names);
+  SymbolBindings bindings;
+  constexpr int64_t kPrimes[] = {2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37};
+  size_t index = static_cast<size_t>(probe) * 4 + 1;
+  for (const std::string& name : names) bindings[name] = kPrimes[index++ % std::size(kPrimes)];
+  return bindings;
+}
+
+bool same(const SymExpr& a, const SymExpr& b) {
+  if (a == b) return true;
+  if (a.is_constant() && b.is_constant()) return a.constant() == b.constant();
+  try {
+    for (int probe = 0; probe < kProbes; ++probe) {
+      const SymbolBindings bindings = probe_bindings({a, b}, probe);
+      if (a.evaluate(bindings) != b.evaluate(bindings)) return false;
+    }
+  } catch (const Error&) {
+    return false;  // overflow or a division by zero: not known to be the same
+  }
+  return true;
+}
+
+bool same_sizes(const Value* a, const Value* b) {
+  if (!a->meta() || !b->meta()) return false;
+  return std::equal(a->meta()->sizes.begin(), a->meta()->sizes.end(), b->meta()->sizes.begin(),
+                    b->meta()->sizes.end(), same);
+}
+
+bool is_contiguous(const Value* value) {
+  if (!value->meta()) return false;
+  const TensorMeta& meta = *value->meta();
+  if (meta.strides.size() != meta.sizes.size()) return false;
+  SymExpr expected = 1;
+  for (size_t i = meta.sizes.size(); i-- > 0;) {
+    const bool single = meta.sizes[i].as_constant() == 1;  // its stride is never used
+    if (!single && !same(meta.strides[i], expected)) return false;
+    expected = SymExpr::make(SymExpr::Op::kMul, {expected, meta.sizes[i]});
+  }
+  return true;
+}
+
+int64_t positive_dim(int64_t dim, size_t rank) {
+  return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
+}
+
+TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes) {
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.strides = contiguous_strides(sizes).value_or(std::vector<SymExpr>{});
+  meta.sizes = std::move(sizes);
+  return meta;
+}
+
+SymExpr rows_of(const std::vector<SymExpr>& sizes) {
+  SymExpr rows = 1;
+  for (size_t i = 0; i + 1 < sizes.size(); ++i) {
+    const bool first = rows.as_constant() == 1;
+    rows = first                         ? sizes[i]
+           : sizes[i].as_constant() == 1 ? rows
+                                         : SymExpr::make(SymExpr::Op::kMul, {rows, sizes[i]});
+  }
+  return rows;
+}
+
+std::vector<OutputSpec> quantized_specs(const std::string& name, const TensorMeta& meta, bool symmetric) {
+  const SymExpr rows = rows_of(meta.sizes);
+  return {{name + "_q", ValueType::kTensor,
+           contiguous_meta(symmetric ? c10::ScalarType::Char : c10::ScalarType::Byte, meta.sizes)},
+          {name + "_scale", ValueType::kTensor, contiguous_meta(c10::ScalarType::Float, {rows})},
+          {name + "_zero_point", ValueType::kTensor, contiguous_meta(c10::ScalarType::Int, {rows})}};
+}
+
+}  // namespace halftone::compiler

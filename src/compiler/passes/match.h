@@ -1,0 +1,49 @@
+// Reading nodes: constant operands, tensor operands, shapes that are known to be equal.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "compiler/passes/pass.h"
+
+namespace halftone::compiler {
+
+/// The operand, or the schema's default where it was not given; nothing where it is a value or of another
+/// kind.
+std::optional<double> try_number(const Node& node, std::string_view name);  ///< integers too
+std::optional<bool> try_flag(const Node& node, std::string_view name);
+std::optional<std::string> try_text(const Node& node, std::string_view name);
+std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name);
+/// The tensor of that name; nullptr where it is None, absent or a number.
+Value* try_tensor(const Node& node, std::string_view name);
+bool is_absent(const Node& node, std::string_view name);  ///< None or not given
+/// As an argument for a new node: the value, or None.
+Argument optional_tensor(Value* value);
+
+/// The node behind a value if it has that target; nullptr otherwise.
+Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets);
+/// The value's only user, or nullptr (also where that is the graph's return).
+Node* only_user(const Value* value);
+
+size_t rank(const Value* value);    ///< 0 where nothing is known
+bool is_float(const Value* value);  ///< a float32 tensor on the CPU, of known sizes
+/// Equal for every value of the symbols: the same structure, or the same number under several bindings.
+bool same(const SymExpr& a, const SymExpr& b);
+bool same_sizes(const Value* a, const Value* b);
+bool is_contiguous(const Value* value);  ///< strides are known to be
+/// Not counting from the end.
+int64_t positive_dim(int64_t dim, size_t rank);
+/// Sizes and strides of a contiguous tensor.
+TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes);
+/// Product of all sizes but the last.
+SymExpr rows_of(const std::vector<SymExpr>& sizes);
+/// For q, scale and zero_point of rows like `meta`.
+std::vector<OutputSpec> quantized_specs(const std::string& name, const TensorMeta& meta, bool symmetric);
+/// Values of symbols for trying things out: different in each probe.
+SymbolBindings probe_bindings(const std::vector<SymExpr>& expressions, int probe);
+inline constexpr int kProbes = 3;
+
+}  // namespace halftone::compiler

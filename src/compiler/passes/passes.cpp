@@ -1,0 +1,69 @@
+#include "compiler/passes/passes.h"
+
+#include <algorithm>
+
+#include "base/errors.h"
+#include "base/nearest.h"
+#include "compiler/ops/ops.h"
+#include "compiler/passes/alias.h"
+
+namespace halftone::compiler {
+
+std::span<const Pass> all_passes() {
+  static const std::vector<Pass> passes = {
+      {"clean_up",
+       "removes dropout, detach and whatever changes nothing; checks that metadata already proves",
+       rewrite_clean_up},
+      {"view_copies", "turns copying views of contiguous tensors into views", rewrite_view_copies},
+      {"canonical_linear", "spells every matrix product with a weight as aten::linear, on unflattened rows",
+       rewrite_canonical_linear},
+      {"fold_constants", "computes what depends on constants only", rewrite_fold_constants},
+      {"common_subexpressions", "computes equal things once", rewrite_common_subexpressions},
+      {"fold_batch_norm", "folds batch norm into the convolution or linear before it",
+       rewrite_fold_batch_norm},
+      {"fold_scalars", "folds factors and offsets after a linear into its weight and bias",
+       rewrite_fold_scalars},
+      {"recognise_attention", "finds attention in all its spellings", rewrite_recognise_attention},
+      {"fuse_linear", "brings linears of all formats into one form that takes bias, activation and residual",
+       rewrite_fuse_linear},
+      {"fuse_activation", "applies activations where a linear writes its result", rewrite_fuse_activation},
+      {"fuse_residual", "adds residuals where a linear writes its result", rewrite_fuse_residual},
+      {"fuse_norm", "brings layer and RMS norms into one form, with the sum before them", rewrite_fuse_norm},
+      {"join_linears", "multiplies once where several linears read the same input", rewrite_join_linears},
+      {"quantize_once", "quantizes an activation once for all int8 linears that read it, where it is made",
+       rewrite_quantize_once},
+      {"clean_up_again", "removes copies that the passes before made needless", rewrite_clean_up},
+      {"drop_unused", "removes constants that nothing reads any more", rewrite_drop_unused},
+  };
+  return passes;
+}
+
+void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, SymbolRange>& ranges,
+                const std::vector<std::string>& disabled, std::vector<std::string>& log) {
+  register_fused_operators();
+  std::vector<std::string> names;
+  for (const Pass& pass : all_passes()) names.push_back(pass.name);
+  for (const std::string& name : disabled) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail(ErrorCode::kInvalidArgument, "there is no pass \"{}\"{}", name, did_you_mean(name, names));
+  }
+  PassContext context{graph, tensors, ranges, log};
+  context.mutates = AliasSets(graph).any_written();
+  for (const Pass& pass : all_passes()) {
+    context.pass = pass.name;
+    if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) {
+      context.note("switched off");
+      continue;
+    }
+    if (!pass.rewrite(context)) {
+      context.note("found nothing");
+      continue;
+    }
+    graph.erase_dead_nodes();
+    const std::vector<std::string> problems = lint(graph);
+    if (!problems.empty())
+      fail(ErrorCode::kInternal, "the pass {} broke the graph: {}", pass.name, problems.front());
+  }
+}
+
+}  // namespace halftone::compiler

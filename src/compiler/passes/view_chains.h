@@ -1,0 +1,27 @@
+// Chains of views: which come back to where they began, and which survive other strides at their root.
+#pragma once
+
+#include <functional>
+
+#include "compiler/passes/pass.h"
+
+namespace halftone::compiler {
+
+/// Replaces a reshape of a reshape that has the sizes of an earlier tensor of the chain by that tensor.
+/// Returns how many.
+size_t collapse_views(Graph& graph);
+
+/// What happens to the layout of a tensor that is about to change.
+enum class LayoutChange {
+  kSpread,    ///< the order of the strides stays; rows lie further apart, as in a slice
+  kPermuted,  ///< the order changes: whoever copies the operand's layout would give another one
+};
+
+/// Whether every view of `root`, and of its views, still works if root has those strides (for sizes and
+/// strides as numbers), and nobody else sees the difference: root is not returned, nobody writes to it. Tried
+/// with meta tensors under several values of the symbols. Where true, the recorded strides of the views are
+/// brought up to date (to "not known" where only numbers are known).
+using StridesFor = std::function<std::vector<int64_t>(const std::vector<int64_t>& sizes)>;
+bool try_restride(Value* root, LayoutChange change, const StridesFor& strides);
+
+}  // namespace halftone::compiler

@@ -6,7 +6,7 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench format lint clean help
+.PHONY: all setup configure build demo test test-long bench accuracy format lint clean help
 
 all: build
 
@@ -34,6 +34,9 @@ test-long: build ## the tests that take hours too: ten million fuzz inputs, …
 
 bench: build ## our benchmarks
 	@scripts/bench $(BUILD)
+
+accuracy: build ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
+	@scripts/accuracy $(BUILD) --markdown docs/accuracy.md
 
 format: setup ## clang-format everything
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "halftone/error.h"
+#include "quant/weight/ops.h"
 
 namespace halftone {
 namespace {
@@ -119,6 +120,36 @@ TEST(FusedLinear, RowsThatAreQuantizedAlready) {
             {rows.q, rows.scale, rows.zero_point, {w, scale}, b, {}, "int8_weight_only", {}, "none", false}),
         Error);
   }
+}
+
+TEST(FusedLinear, EveryQuantizedFormatIsItsPlainOperator) {
+  const at::Tensor x = at::randn({2, 3, 64}), b = at::randn({8}), scale = at::rand({8}) * 0.1;
+  const at::Tensor w = at::randint(-64, 65, {8, 64}).to(at::kChar);
+  const at::Tensor nibbles = at::randint(0, 256, {8, 32}).to(at::kByte), groups = at::rand({8, 2}) * 0.1;
+  const at::Tensor zeros = at::randint(-8, 8, {8, 2}).to(at::kChar);
+  const at::Tensor f8 = at::randn({8, 64}).to(at::kFloat8_e4m3fn);
+  const auto fused = [&](std::vector<at::Tensor> parts, std::string_view format,
+                         std::vector<int64_t> attributes) {
+    return std::get<0>(ops::fused_linear(
+        {x, {}, {}, std::move(parts), b, {}, format, std::move(attributes), "none", false}));
+  };
+  EXPECT_TRUE(
+      at::equal(fused({w, scale}, "int8_weight_only", {}), ops::int8_weight_only_linear(x, w, scale, b)));
+  EXPECT_TRUE(at::equal(fused({w, scale}, "int8", {7, 1}), ops::int8_linear(x, w, scale, b, 7, true)));
+  EXPECT_TRUE(at::equal(fused({nibbles, groups}, "int4", {32, 0}),
+                        ops::int4_linear(x, nibbles, groups, {}, b, 32, false)));
+  EXPECT_TRUE(at::equal(fused({nibbles, groups, zeros}, "int4", {32, 0}),
+                        ops::int4_linear(x, nibbles, groups, zeros, b, 32, false)));
+  EXPECT_TRUE(at::equal(fused({f8, scale}, "fp8", {1, 0}), ops::fp8_linear(x, f8, scale, b, true, false)));
+}
+
+TEST(FusedLinear, QuantizedRowsGiveWhatTheLinearGivesThatQuantizesItself) {
+  const at::Tensor x = at::randn({5, 64}), w = at::randint(-64, 65, {8, 64}).to(at::kChar),
+                   scale = at::rand({8}) * 0.1;
+  const ops::QuantizedRows rows = ops::quantize_rows(x, false);
+  const auto y = std::get<0>(ops::fused_linear(
+      {rows.q, rows.scale, rows.zero_point, {w, scale}, {}, {}, "int8", {7, 0}, "none", false}));
+  EXPECT_TRUE(near(y, ops::int8_linear(x, w, scale, {}, 7, false), 1e-6));
 }
 
 TEST(FusedOperators, MetaKernelsGiveTheSizesTypesAndStridesOfTheCpuKernels) {

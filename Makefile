@@ -6,12 +6,12 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench accuracy format lint clean help
+.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers accuracy format lint clean help
 
 all: build
 
 help: ## list the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
 setup: ## install what is missing: Debian packages, .venv with torch 2.13
 	@scripts/setup
@@ -34,6 +34,12 @@ test-long: build ## the tests that take hours too: ten million fuzz inputs, …
 
 bench: build ## our benchmarks
 	@scripts/bench $(BUILD)
+
+bench-kernels: build ## every kernel beside the machine's limits and ATen's kernels; writes docs/performance.md
+	@scripts/bench_kernels $(BUILD)
+
+bench-peers: build ## the same, and ONNX Runtime in an environment of its own
+	@scripts/bench_kernels $(BUILD) --ort
 
 accuracy: build ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
 	@scripts/accuracy $(BUILD) --markdown docs/accuracy.md

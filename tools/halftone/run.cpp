@@ -15,6 +15,7 @@
 
 #include "command_line.h"
 #include "console.h"
+#include "halftone/compile.h"
 #include "halftone/graph_module.h"
 #include "inputs.h"
 #include "model_file.h"
@@ -39,10 +40,11 @@ constexpr const char* kExamples = R"(Examples:
   halftone run model.pt2
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
+  halftone run model.pt2 --backend halftone --repeat 100
   halftone run model.pt2 --repeat 100 --threads 2 --json)";
 
 const std::vector<std::string>& known_backends() {
-  static const std::vector<std::string> names = {"eager"};
+  static const std::vector<std::string> names = {"eager", "halftone"};
   return names;
 }
 
@@ -51,6 +53,7 @@ struct RunOptions {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::string backend = "eager";
+  std::vector<std::string> disabled_passes;
   int repeat = 0;
 };
 
@@ -126,11 +129,20 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   report["p90_ms"] = timing.p90_ms;
 }
 
+/// What runs the graph; nullptr: the interpreter.
+std::shared_ptr<const GraphExecutor> make_executor(const std::shared_ptr<const GraphModule>& module,
+                                                   const RunOptions& options, Console& console) {
+  if (options.backend != "halftone") return nullptr;
+  const auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
+  for (const std::string& line : compiled->log()) console.detail(line);
+  return compiled;
+}
+
 void run(const RunOptions& options, const CommonOptions& common, Console& console) {
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   for (const std::string& note : module->notes) console.detail(note);
   const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
-  Session session(module);
+  Session session(module, make_executor(module, options, console));
   Json results = run_calls(session, calls, options, common.json, console);
   Json report = {
       {"model", options.model.path}, {"backend", options.backend}, {"threads", at::get_num_threads()}};
@@ -164,6 +176,12 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->type_name("NAME")
       ->capture_default_str()
       ->check(CLI::Validator(check_backend, ""));
+  command
+      ->add_option("--disable-pass", options->disabled_passes,
+                   "Compile without this pass (--backend halftone); may be repeated")
+      ->type_name("NAME")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--repeat", options->repeat,
                    "Warm up, then time N repetitions of all calls; each starts from\n"

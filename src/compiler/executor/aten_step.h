@@ -1,0 +1,32 @@
+// A step that the dispatcher runs: every operator that has no native kernel here.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <vector>
+
+#include "compiler/executor/planner.h"
+
+namespace halftone::compiler {
+
+struct AtenOutput {
+  Slot slot;  ///< of kind kDynamic; undefined for results that are an operand, or None
+};
+
+class AtenStep final : public Step {
+ public:
+  AtenStep(const c10::OperatorHandle& op, std::vector<StepOperand> operands, std::vector<AtenOutput> outputs)
+      : op_(op), operands_(std::move(operands)), outputs_(std::move(outputs)) {}
+  void run(Frame& frame) const override;
+  std::string kernel() const override { return "aten"; }
+
+ private:
+  c10::OperatorHandle op_;
+  std::vector<StepOperand> operands_;
+  std::vector<AtenOutput> outputs_;
+};
+
+/// The slot as a tensor on the frame's memory. Borrows the memory where the slot lies in the arena.
+at::Tensor tensor_at(const Slot& slot, const Frame& frame);
+
+}  // namespace halftone::compiler

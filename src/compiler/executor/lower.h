@@ -1,0 +1,32 @@
+// Native steps: which nodes run on Halftone's own kernels, and how they are made.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "compiler/executor/planner.h"
+
+namespace halftone::compiler {
+
+/// A step for the node, its outputs defined through the planner; or nullptr, nothing defined, and `reason`
+/// says why not.
+using Lowering = std::unique_ptr<Step> (*)(const Node& node, Planner& planner, std::string& reason);
+
+/// nullptr where no lowering has that target.
+Lowering try_lowering(std::string_view target);
+
+// One family a file.
+std::unique_ptr<Step> lower_linear(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_norm(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_quantize_rows(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_attention(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_embedding(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_activation(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_binary(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_softmax(const Node& node, Planner& planner, std::string& reason);
+/// `to` and the like that change the dtype; also what a view would be if the strides allowed: reshape,
+/// contiguous, flatten.
+std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string& reason);
+
+}  // namespace halftone::compiler

@@ -1,0 +1,212 @@
+// Activations, add, mul, softmax, and copies to another layout or dtype.
+#include <algorithm>
+
+#include "compiler/executor/copy_step.h"
+#include "compiler/executor/lower.h"
+#include "kernels/common/kernel_table.h"
+#include "kernels/elementwise/elementwise.h"
+#include "kernels/softmax/softmax.h"
+
+namespace halftone::compiler {
+
+namespace {
+
+using kernels::Activation;
+
+const kernels::ElementwiseKernel& elementwise_kernel(int64_t count) {
+  return kernels::choose_kernel(kernels::elementwise_kernels(), kernels::ElementwiseProblem{count},
+                                active_isa());
+}
+
+class ActivationStep final : public Step {
+ public:
+  ActivationStep(Activation activation, Operand x, Operand y, int64_t count)
+      : activation_(activation), x_(x), y_(y), count_(count), kernel_(elementwise_kernel(count)) {}
+  void run(Frame& frame) const override {
+    kernels::activate_all(kernel_, frame.at<const float>(x_), frame.at<float>(y_), count_, activation_,
+                          *frame.splitter);
+  }
+  std::string kernel() const override { return kernel_.name; }
+
+ private:
+  Activation activation_;
+  Operand x_, y_;
+  int64_t count_;
+  const kernels::ElementwiseKernel& kernel_;
+};
+
+/// y = a ∘ b, where b is as long as a, or repeats after `period` elements.
+class BinaryStep final : public Step {
+ public:
+  BinaryStep(bool multiply, Operand a, Operand b, Operand y, int64_t count, int64_t period)
+      : multiply_(multiply),
+        a_(a),
+        b_(b),
+        y_(y),
+        count_(count),
+        period_(period),
+        kernel_(elementwise_kernel(count)) {}
+
+  void run(Frame& frame) const override {
+    const auto* a = frame.at<const float>(a_);
+    const auto* b = frame.at<const float>(b_);
+    auto* y = frame.at<float>(y_);
+    if (period_ == count_) {
+      (multiply_ ? kernels::mul_all : kernels::add_all)(kernel_, a, b, y, count_, *frame.splitter);
+      return;
+    }
+    const auto function = multiply_ ? kernel_.mul : kernel_.add;
+    const int64_t repeats = count_ / period_;
+    // Short periods go in bundles, so that a task is worth its start.
+    const int64_t bundle = std::clamp<int64_t>(kTaskElements / period_, 1, repeats);
+    const int64_t tasks = (repeats + bundle - 1) / bundle;
+    const auto task = [&](int64_t index, int) {
+      const int64_t stop = std::min(repeats, (index + 1) * bundle);
+      for (int64_t i = index * bundle; i < stop; ++i) function(a + i * period_, b, y + i * period_, period_);
+    };
+    if (tasks == 1) {
+      task(0, 0);
+    } else {
+      frame.splitter->run(tasks, task);
+    }
+  }
+  std::string kernel() const override { return kernel_.name; }
+
+ private:
+  static constexpr int64_t kTaskElements = 16384;
+  bool multiply_;
+  Operand a_, b_, y_;
+  int64_t count_, period_;
+  const kernels::ElementwiseKernel& kernel_;
+};
+
+class SoftmaxStep final : public Step {
+ public:
+  SoftmaxStep(Rows x, Operand y)
+      : x_(x),
+        y_(y),
+        kernel_(kernels::choose_kernel(kernels::softmax_kernels(), kernels::SoftmaxProblem{x.rows, x.k},
+                                       active_isa())) {}
+  void run(Frame& frame) const override {
+    kernels::SoftmaxArgs args;
+    args.x = frame.at<const float>(x_.operand);
+    args.x_stride = x_.stride;
+    args.y = frame.at<float>(y_);
+    args.y_stride = x_.k;
+    kernels::softmax(kernel_, {x_.rows, x_.k}, args, *frame.splitter);
+  }
+  std::string kernel() const override { return kernel_.name; }
+
+ private:
+  Rows x_;
+  Operand y_;
+  const kernels::SoftmaxKernel& kernel_;
+};
+
+bool is_dense_float(const Slot& slot) {
+  return slot.dtype() == at::kFloat && slot.meta.is_contiguous();
+}
+
+/// After how many elements of `whole` the broadcast `part` repeats; 0 where it does not repeat as a block.
+int64_t repeat_period(const Slot& part, const Slot& whole) {
+  const auto sizes = whole.sizes();
+  const auto own = part.sizes();
+  if (own.size() > sizes.size()) return 0;
+  const size_t skipped = sizes.size() - own.size();
+  size_t first = 0;  // leading ones repeat
+  while (first < own.size() && own[first] == 1 && sizes[skipped + first] != 1) ++first;
+  int64_t period = 1;
+  for (size_t i = first; i < own.size(); ++i) {
+    if (own[i] != sizes[skipped + i]) return 0;
+    period *= own[i];
+  }
+  return period;
+}
+
+}  // namespace
+
+std::unique_ptr<Step> lower_activation(const Node& node, Planner& planner, std::string& reason) {
+  const Slot* x = planner.tensor(node, "self");
+  if (!x || !is_dense_float(*x)) {
+    reason = "not a dense float32 tensor";
+    return nullptr;
+  }
+  Activation activation = Activation::kSilu;
+  if (node.is("aten::relu")) activation = Activation::kRelu;
+  if (node.is("aten::gelu")) {
+    activation = planner.constant(node, "approximate").toStringRef() == "tanh" ? Activation::kGeluTanh
+                                                                               : Activation::kGeluErf;
+  }
+  const Slot input = *x;
+  const Operand y = planner.define(node.output(), at::kFloat, input.sizes());
+  return std::make_unique<ActivationStep>(activation, input.operand(), y, input.numel());
+}
+
+std::unique_ptr<Step> lower_binary(const Node& node, Planner& planner, std::string& reason) {
+  const bool multiply = node.is("aten::mul.Tensor");
+  const Slot* left = planner.tensor(node, "self");
+  const Slot* right = planner.tensor(node, "other");
+  if (!left || !right || !is_dense_float(*left) || !is_dense_float(*right)) {
+    reason = "not two dense float32 tensors";
+    return nullptr;
+  }
+  if (!multiply && !planner.constant(node, "alpha").toScalar().equal(1)) {
+    reason = "alpha is not 1";
+    return nullptr;
+  }
+  const std::vector<int64_t> sizes = planner.sizes_of(node.output());
+  // Both operations commute: the longer operand comes first.
+  Slot a = *left, b = *right;
+  if (a.sizes() != sizes) std::swap(a, b);
+  const int64_t period = a.sizes() == sizes ? repeat_period(b, a) : 0;
+  if (period == 0 && a.numel() != 0) {
+    reason = "broadcast in a way that has no kernel";
+    return nullptr;
+  }
+  if (period == 1 && a.numel() > 1) {
+    reason = "broadcast of a single element has no kernel";
+    return nullptr;
+  }
+  const Operand y = planner.define(node.output(), at::kFloat, sizes);
+  return std::make_unique<BinaryStep>(multiply, a.operand(), b.operand(), y, a.numel(),
+                                      a.numel() == 0 ? 0 : period);
+}
+
+std::unique_ptr<Step> lower_softmax(const Node& node, Planner& planner, std::string& reason) {
+  const Slot* x = planner.tensor(node, "self");
+  const int64_t dim = planner.constant(node, "dim").toInt();
+  const bool last = x && (dim == -1 || dim + 1 == x->meta.dim());
+  if (!x || x->dtype() != at::kFloat || !last || x->meta.dim() == 0) {
+    reason = "not over the last dimension of a float32 tensor";
+    return nullptr;
+  }
+  if (planner.sizes_of(node.output()) != x->sizes() || node.output()->meta()->dtype != at::kFloat) {
+    reason = "another dtype is asked for";
+    return nullptr;
+  }
+  const std::vector<int64_t> sizes = x->sizes().vec();
+  const Rows rows = planner.rows(*x, node);
+  return std::make_unique<SoftmaxStep>(rows, planner.define(node.output(), at::kFloat, sizes));
+}
+
+std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string& reason) {
+  const Slot* x = planner.tensor(node, "self");
+  const std::vector<int64_t> sizes = planner.sizes_of(node.output());
+  if (!x || sizes.empty()) {
+    reason = "a single element";
+    return nullptr;
+  }
+  const c10::ScalarType dtype = node.output()->meta()->dtype;
+  if (c10::isComplexType(dtype) != c10::isComplexType(x->dtype())) {
+    reason = "between complex and real";
+    return nullptr;
+  }
+  const Slot from = *x;
+  planner.define(node.output(), dtype, sizes);
+  Slot to = *planner.tensor_of(node.output());
+  // The same elements in row-major order: the copy may be written in the source's sizes.
+  if (from.sizes() != sizes) to.meta = to.meta.view(from.sizes());
+  return std::make_unique<CopyStep>(from, to);
+}
+
+}  // namespace halftone::compiler

@@ -1,0 +1,131 @@
+// Rows of a table by index: float32, int8 and int4 tables.
+#include <cstring>
+
+#include "base/errors.h"
+#include "compiler/executor/lower.h"
+#include "kernels/embedding_rows/embedding_rows.h"
+
+namespace halftone::compiler {
+
+namespace {
+
+/// Bundles of rows: a task of one row would cost more to start than to copy.
+constexpr int64_t kTaskBytes = 64 << 10;
+
+class FloatEmbeddingStep final : public Step {
+ public:
+  at::Tensor table;
+  Operand indices, y;
+  int64_t count = 0;
+  bool wide = true;  ///< indices are int64, else int32
+
+  void run(Frame& frame) const override {
+    const int64_t rows = table.size(0), width = table.size(1);
+    const auto* source = table.const_data_ptr<float>();
+    auto* out = frame.at<float>(y);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t index = index_at(frame, i);
+      if (index < 0 || index >= rows) {
+        fail(ErrorCode::kInvalidArgument, "index {} (element {}) is out of range of a table of {} rows",
+             index, i, rows);
+      }
+    }
+    const int64_t bundle = std::max<int64_t>(1, kTaskBytes / (width * 4 + 1));
+    frame.splitter->run((count + bundle - 1) / bundle, [&](int64_t task, int) {
+      for (int64_t i = task * bundle; i < std::min(count, (task + 1) * bundle); ++i) {
+        std::memcpy(out + i * width, source + index_at(frame, i) * width, static_cast<size_t>(width) * 4);
+      }
+    });
+  }
+  std::string kernel() const override { return "embedding_f32"; }
+
+ private:
+  int64_t index_at(const Frame& frame, int64_t i) const {
+    return wide ? frame.at<const int64_t>(indices)[i] : frame.at<const int32_t>(indices)[i];
+  }
+};
+
+class QuantizedEmbeddingStep final : public Step {
+ public:
+  const kernels::EmbeddingRowsKernel* chosen = nullptr;
+  kernels::EmbeddingRowsProblem problem;
+  at::Tensor table, scale, zero_point;
+  Operand indices, y;
+  bool wide = true;
+
+  void run(Frame& frame) const override {
+    kernels::EmbeddingRowsArgs args;
+    (wide ? reinterpret_cast<const void*&>(args.index64) : reinterpret_cast<const void*&>(args.index32)) =
+        frame.at<const void>(indices);
+    args.table = table.const_data_ptr();
+    args.row_stride = problem.row_bytes();
+    args.scale = scale.const_data_ptr<float>();
+    args.zero_point = zero_point.defined() ? zero_point.const_data_ptr<int8_t>() : nullptr;
+    args.out = frame.at<void>(y);
+    args.out_stride = problem.width;
+    kernels::embedding_rows(*chosen, problem, args, *frame.splitter);
+  }
+  std::string kernel() const override { return chosen->name; }
+};
+
+std::unique_ptr<Step> lower_float(const Node& node, Planner& planner, const Slot& indices,
+                                  const at::Tensor& table) {
+  auto step = std::make_unique<FloatEmbeddingStep>();
+  step->table = table.contiguous();
+  step->indices = indices.operand();
+  step->count = indices.numel();
+  step->wide = indices.dtype() == at::kLong;
+  std::vector<int64_t> sizes = indices.sizes().vec();
+  sizes.push_back(table.size(1));
+  step->y = planner.define(node.output(), at::kFloat, sizes);
+  return step;
+}
+
+std::unique_ptr<Step> lower_quantized(const Node& node, Planner& planner, const Slot& indices,
+                                      const at::Tensor& table) {
+  auto step = std::make_unique<QuantizedEmbeddingStep>();
+  const bool int4 = node.is("halftone::int4_embedding");
+  step->table = table.contiguous();
+  step->scale = planner.weight(*planner.tensor(node, "scale")).contiguous();
+  if (int4 && planner.tensor(node, "zero_point")) {
+    step->zero_point = planner.weight(*planner.tensor(node, "zero_point")).contiguous();
+  }
+  step->problem.count = indices.numel();
+  step->problem.rows = table.size(0);
+  step->problem.width = table.size(1) * (int4 ? 2 : 1);
+  step->problem.format = int4 ? kernels::EmbeddingFormat::kInt4 : kernels::EmbeddingFormat::kInt8;
+  step->problem.group = int4 ? static_cast<int>(planner.constant(node, "group_size").toInt()) : 0;
+  step->chosen = &kernels::choose_embedding_rows(step->problem);
+  step->indices = indices.operand();
+  step->wide = indices.dtype() == at::kLong;
+  std::vector<int64_t> sizes = indices.sizes().vec();
+  sizes.push_back(step->problem.width);
+  step->y = planner.define(node.output(), at::kFloat, sizes);
+  return step;
+}
+
+}  // namespace
+
+std::unique_ptr<Step> lower_embedding(const Node& node, Planner& planner, std::string& reason) {
+  const Slot* slot = planner.tensor(node, "indices");
+  const Slot* weight = planner.tensor(node, "weight");
+  const at::Tensor table = weight ? planner.weight(*weight) : at::Tensor();
+  const bool index_type = slot && (slot->dtype() == at::kLong || slot->dtype() == at::kInt);
+  if (!index_type || !slot->meta.is_contiguous()) {
+    reason = "indices are not dense integers";
+    return nullptr;
+  }
+  if (!table.defined() || node.output()->meta()->dtype != at::kFloat) {
+    reason = "the table is not constant, or float32 is not wanted";
+    return nullptr;
+  }
+  const Slot indices = *slot;
+  if (!node.is("aten::embedding")) return lower_quantized(node, planner, indices, table);
+  if (table.scalar_type() != at::kFloat) {
+    reason = "the table is not float32";
+    return nullptr;
+  }
+  return lower_float(node, planner, indices, table);
+}
+
+}  // namespace halftone::compiler

@@ -1,0 +1,129 @@
+// A graph made ready for inputs of one shape: where each value lies, and the steps in order.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cpu/splitter.h"
+#include "halftone/graph.h"
+
+namespace halftone::compiler {
+
+/// Memory that one or more values (views of each other) share.
+struct Buffer {
+  enum class Kind {
+    kArena,     ///< in the instance's arena, at `offset`, from step `first` to step `last`
+    kInput,     ///< a tensor of the caller or of the session: input `index` of the run
+    kConstant,  ///< a weight; the plan keeps `constant`
+    kOutput,    ///< a tensor made for each run, given to the caller
+    kDynamic,   ///< whatever tensor ATen returned in this run
+  };
+  Kind kind = Kind::kArena;
+  c10::ScalarType dtype = c10::ScalarType::Byte;
+  size_t bytes = 0;
+  size_t offset = 0;
+  int first = 0;
+  int last = -1;
+  size_t index = 0;
+  at::Tensor constant;
+  bool folded = false;  ///< of kConstant: made while planning; a result must not hand it out
+};
+
+/// A place in a buffer.
+struct Operand {
+  int buffer = -1;
+  int64_t byte_offset = 0;
+  bool valid() const { return buffer >= 0; }
+};
+
+/// A tensor of the plan: its buffer, and a tensor on the meta device with sizes, strides and the offset from
+/// the buffer's start.
+struct Slot {
+  int buffer = -1;
+  at::Tensor meta;
+
+  Operand operand() const {
+    return {buffer, meta.storage_offset() * static_cast<int64_t>(meta.element_size())};
+  }
+  c10::ScalarType dtype() const { return meta.scalar_type(); }
+  c10::IntArrayRef sizes() const { return meta.sizes(); }
+  c10::IntArrayRef strides() const { return meta.strides(); }
+  int64_t numel() const { return meta.numel(); }
+};
+
+/// What one run works on: an arena and the place of every buffer. Belongs to one run at a time, then to the
+/// next.
+struct Frame {
+  std::vector<std::byte*> pointers;  ///< by buffer
+  std::vector<c10::IValue>
+      tensors;  ///< by buffer: of inputs, outputs and what ATen returned; made once for the others
+  Splitter* splitter = nullptr;
+  at::DataPtr arena;
+
+  template <typename T>
+  T* at(const Operand& operand) const {
+    return operand.valid() ? reinterpret_cast<T*>(pointers[operand.buffer] + operand.byte_offset) : nullptr;
+  }
+};
+
+/// One operation of a plan. Immutable; any number of runs may use it at once.
+class Step {
+ public:
+  virtual ~Step() = default;
+  virtual void run(Frame& frame) const = 0;
+  /// The kernel that runs, for reports; "aten" for what the dispatcher runs.
+  virtual std::string kernel() const = 0;
+
+  const Node* node = nullptr;  ///< for messages and profiles; kept alive by the compiled model
+};
+
+/// For empty tensors: kernels need not be asked.
+class NothingStep final : public Step {
+ public:
+  void run(Frame&) const override {}
+  std::string kernel() const override { return "nothing"; }
+};
+
+/// How a result of the graph reaches the caller.
+struct ResultPlan {
+  enum class Kind { kCopy, kViewOfTensor, kValue } kind = Kind::kValue;
+  Slot slot;          ///< of the first two
+  c10::IValue value;  ///< of kValue: a number, None, …
+};
+
+/// A run's memory, used by one run at a time.
+using Instance = Frame;
+
+/// Immutable but for the pool of instances.
+class Plan {
+ public:
+  std::vector<Buffer> buffers;
+  std::vector<std::unique_ptr<Step>> steps;
+  std::vector<ResultPlan> results;
+  std::vector<int> outputs;  ///< buffers of kind kOutput
+  std::vector<int> dynamic;  ///< buffers of kind kDynamic: their tensors are dropped at the end of a run
+  size_t arena_bytes = 0;
+  std::vector<std::string> left_to_aten;  ///< "aten::sort in layer …: no native kernel"
+
+  Plan() = default;
+  ~Plan();
+  Plan(const Plan&) = delete;
+  Plan& operator=(const Plan&) = delete;
+
+  /// An idle instance, or a new one. Neither call takes a lock.
+  std::unique_ptr<Instance> take_instance() const;
+  void give_back(std::unique_ptr<Instance> instance) const;
+
+ private:
+  static constexpr size_t kIdle = 16;
+  mutable std::array<std::atomic<Instance*>, kIdle> idle_{};
+};
+
+}  // namespace halftone::compiler

@@ -1,0 +1,432 @@
+#include "compiler/executor/planner.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty_strided.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/errors.h"
+#include "compiler/executor/aten_step.h"
+#include "compiler/executor/copy_step.h"
+#include "compiler/executor/lower.h"
+#include "compiler/executor/memory.h"
+#include "graph/operands.h"
+#include "graph/sym_ops.h"
+
+namespace halftone::compiler {
+
+namespace {
+
+at::Tensor meta_tensor(c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  return at::empty_strided(sizes, strides, at::TensorOptions(dtype).device(at::kMeta));
+}
+
+std::vector<int64_t> contiguous_strides(c10::IntArrayRef sizes) {
+  std::vector<int64_t> strides(sizes.size());
+  int64_t step = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    strides[i] = step;
+    step *= std::max<int64_t>(sizes[i], 1);
+  }
+  return strides;
+}
+
+/// Bytes from the first element to the end of the last.
+size_t extent_bytes(const at::Tensor& tensor) {
+  if (tensor.numel() == 0) return 0;
+  int64_t last = 0;
+  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
+  return static_cast<size_t>(last + 1) * tensor.element_size();
+}
+
+bool gives_only_numbers(const Node& node) {
+  return std::all_of(node.outputs().begin(), node.outputs().end(), [](const Value* output) {
+    return output->type() != ValueType::kTensor && output->type() != ValueType::kList;
+  });
+}
+
+bool writes_to_operand(const Node& node) {
+  if (!node.op()) return false;
+  const auto& arguments = node.op()->schema().arguments();
+  return std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+    return argument.alias_info() && argument.alias_info()->isWrite();
+  });
+}
+
+/// Operators that look at their operand's sizes and dtype only.
+bool ignores_data(const Node& node) {
+  static const std::set<std::string_view> targets = {"aten::zeros_like", "aten::ones_like", "aten::full_like",
+                                                     "aten::new_zeros",  "aten::new_ones",  "aten::new_full"};
+  return targets.contains(node.target());
+}
+
+std::string describe(const Node& node) {
+  return fmt::format("{} in layer \"{}\"", node.target(), node.source().layer);
+}
+
+}  // namespace
+
+const c10::Argument* try_schema_argument(const Node& node, std::string_view name) {
+  if (!node.op()) return nullptr;
+  for (const c10::Argument& argument : node.op()->schema().arguments()) {
+    if (argument.name() == name) return &argument;
+  }
+  return nullptr;
+}
+
+Planner::Planner(const Graph& graph, const PlanInputs& inputs)
+    : graph_(graph), inputs_(inputs), plan_(std::make_unique<Plan>()) {
+  for (const auto& node : graph.nodes()) writes_in_place_ = writes_in_place_ || writes_to_operand(*node);
+}
+
+std::unique_ptr<Plan> Planner::make() {
+  bind_inputs();
+  for (const auto& node : graph_.nodes()) plan_node(*node);
+  plan_results();
+  place_buffers();
+  return std::move(plan_);
+}
+
+void Planner::bind_inputs() {
+  for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+    const c10::IValue& value = inputs_.values[i];
+    const Value* input = graph_.inputs()[i].value;
+    if (!value.isTensor()) {
+      values_[input].data = value;
+      continue;
+    }
+    const at::Tensor& tensor = value.toTensor();
+    Slot slot;
+    slot.buffer = static_cast<int>(plan_->buffers.size());
+    slot.meta = meta_tensor(tensor.scalar_type(), tensor.sizes(), tensor.strides());
+    Buffer buffer{.kind = Buffer::Kind::kInput, .index = i};
+    if (inputs_.is_constant[i]) {
+      buffer.kind = Buffer::Kind::kConstant;
+      buffer.constant = tensor;
+    }
+    plan_->buffers.push_back(std::move(buffer));
+    values_[input].data = std::move(slot);
+  }
+}
+
+void Planner::plan_node(const Node& node) {
+  if (try_list_node(node) || try_scalar_node(node) || try_view_node(node)) return;
+  if (!node.op()) throw NotPlannable(describe(node) + " is control flow");
+  if (try_fold(node)) return;
+  std::string reason = "no native kernel";
+  if (!try_native(node, reason)) plan_aten(node, reason);
+}
+
+/// builtin::unpack and builtin::getitem of a list that is known piece by piece.
+bool Planner::try_list_node(const Node& node) {
+  const bool unpack = node.is("builtin::unpack");
+  if (!unpack && !node.is("builtin::getitem")) return false;
+  const Planned& source = planned(node.input(0).value());
+  const std::vector<Slot>* list = source.list();
+  if (!list) throw NotPlannable(describe(node) + " takes a list apart whose pieces are not known ahead");
+  if (unpack) {
+    if (list->size() != node.outputs().size())
+      throw NotPlannable(describe(node) + ": the list has another length");
+    for (size_t i = 0; i < list->size(); ++i) values_[node.output(i)].data = (*list)[i];
+    return true;
+  }
+  int64_t index = node.input(1).as_int().value_or(0);
+  if (index < 0) index += static_cast<int64_t>(list->size());
+  if (index < 0 || std::cmp_greater_equal(index, list->size()))
+    throw NotPlannable(describe(node) + ": out of range");
+  values_[node.output()].data = (*list)[static_cast<size_t>(index)];
+  return true;
+}
+
+/// Sizes and arithmetic on them; also asserts on numbers: they have their say here, once a shape.
+bool Planner::try_scalar_node(const Node& node) {
+  if (!gives_only_numbers(node)) return false;
+  if (const SymFunction function = node.op() ? nullptr : try_sym_function(node.target())) {
+    std::vector<c10::IValue> numbers;
+    for (const NamedArgument& input : node.inputs())
+      numbers.push_back(operand_of(input.value, nullptr).constant);
+    values_[node.output()].data = function(numbers);
+    return true;
+  }
+  if (!node.op()) return false;
+  const std::vector<StepOperand> operands = schema_operands(node);
+  const bool reads_tensor = std::any_of(operands.begin(), operands.end(), [](const StepOperand& each) {
+    return each.kind == StepOperand::Kind::kSlot;
+  });
+  const bool sizes_only = node.target().starts_with("aten::sym_");
+  if (reads_tensor && !sizes_only) {
+    if (!node.outputs().empty()) throw NotPlannable(describe(node) + " makes a number of data");
+    return false;  // an assert on data: a step
+  }
+  std::vector<c10::IValue> stack = meta_stack(operands);
+  node.op()->callBoxed(stack);
+  for (size_t i = 0; i < node.outputs().size(); ++i) values_[node.output(i)].data = stack.at(i);
+  return true;
+}
+
+/// Views cost nothing: the operator itself, run on tensors without data, says where the result lies. So do
+/// `reshape` and the like, unless they copy.
+bool Planner::try_view_node(const Node& node) {
+  if (!node.op()) return false;
+  const c10::FunctionSchema& schema = node.op()->schema();
+  if (schema.returns().size() != 1 || schema.arguments().empty()) return false;
+  const c10::AliasInfo* alias = schema.returns()[0].alias_info();
+  const c10::AliasInfo* source = schema.arguments()[0].alias_info();
+  if (!alias || !source || alias->isWrite() || source->isWrite()) return false;
+  const Slot* base = tensor(node, schema.arguments()[0].name());
+  if (!base) return false;
+  std::vector<c10::IValue> stack = meta_stack(schema_operands(node));
+  node.op()->callBoxed(stack);
+  const c10::IValue& result = stack.at(0);
+  if (result.isTensor()) {
+    if (!result.toTensor().is_alias_of(base->meta)) return false;
+    values_[node.output()].data = Slot{base->buffer, result.toTensor()};
+    return true;
+  }
+  if (!result.isTensorList()) return false;
+  std::vector<Slot> pieces;
+  for (const at::Tensor& piece : result.toTensorVector()) {
+    if (!piece.is_alias_of(base->meta)) return false;
+    pieces.push_back({base->buffer, piece});
+  }
+  values_[node.output()].data = std::move(pieces);
+  return true;
+}
+
+/// What depends on nothing but sizes and constants is computed once, here: positions, masks of zeros.
+bool Planner::try_fold(const Node& node) {
+  constexpr size_t kMostBytes = size_t{1} << 20;  // for a plan; it is memory that every shape pays
+  if (writes_in_place_ || has_side_effects(node) || node.outputs().size() != 1) return false;
+  if (node.output()->type() != ValueType::kTensor || !node.output()->meta()) return false;
+  const std::vector<StepOperand> operands = schema_operands(node);
+  std::vector<c10::IValue> stack;
+  for (const StepOperand& operand : operands) {
+    if (operand.kind == StepOperand::Kind::kList) return false;
+    if (operand.kind == StepOperand::Kind::kConstant) {
+      stack.push_back(operand.constant);
+    } else if (ignores_data(node)) {
+      stack.emplace_back(at::empty_strided(operand.slot.sizes(), operand.slot.strides(),
+                                           at::TensorOptions(operand.slot.dtype())));
+    } else if (const at::Tensor tensor = weight(operand.slot); tensor.defined()) {
+      stack.emplace_back(tensor);
+    } else {
+      return false;
+    }
+  }
+  size_t bytes = c10::elementSize(node.output()->meta()->dtype);
+  for (const int64_t size : sizes_of(node.output())) bytes *= static_cast<size_t>(size);
+  if (folded_bytes_ + bytes > kMostBytes) return false;
+  folded_bytes_ += bytes;
+  node.op()->callBoxed(stack);
+  const at::Tensor result = stack.at(0).toTensor().contiguous();
+  const Slot slot = new_slot(Buffer::Kind::kConstant, result.scalar_type(), result.sizes(), result.strides());
+  Buffer& buffer = plan_->buffers.back();
+  buffer.constant = result;
+  buffer.folded = true;
+  values_[node.output()].data = slot;
+  return true;
+}
+
+bool Planner::try_native(const Node& node, std::string& reason) {
+  const Lowering lowering = try_lowering(node.target());
+  if (!lowering) return false;
+  std::unique_ptr<Step> step = lowering(node, *this, reason);
+  if (!step) return false;
+  add_step(std::move(step), node);
+  return true;
+}
+
+void Planner::plan_aten(const Node& node, const std::string& reason) {
+  plan_->left_to_aten.push_back(fmt::format("{}: {}", describe(node), reason));
+  std::vector<AtenOutput> outputs;
+  const c10::FunctionSchema& schema = node.op()->schema();
+  for (size_t i = 0; i < node.outputs().size(); ++i) {
+    const Value* output = node.output(i);
+    const c10::AliasInfo* alias = i < schema.returns().size() ? schema.returns()[i].alias_info() : nullptr;
+    if (alias && alias->isWrite()) {
+      // The result of an in-place operator is its operand.
+      for (const c10::Argument& argument : schema.arguments()) {
+        if (argument.alias_info() && *argument.alias_info() == *alias) {
+          if (const Slot* same = tensor(node, argument.name())) values_[output].data = *same;
+        }
+      }
+      outputs.push_back({});
+    } else if (output->type() == ValueType::kTensor) {
+      const Slot slot = dynamic_slot(output);
+      values_[output].data = slot;
+      outputs.push_back({.slot = slot});
+    } else if (output->type() == ValueType::kNone) {
+      values_[output].data = c10::IValue();
+      outputs.push_back({});
+    } else {
+      throw NotPlannable(describe(node) + " returns something other than tensors");
+    }
+  }
+  add_step(std::make_unique<AtenStep>(*node.op(), schema_operands(node), std::move(outputs)), node);
+}
+
+void Planner::plan_results() {
+  const int end = next_step();
+  for (const NamedArgument& result : graph_.return_node().inputs()) {
+    const Value* value = result.value.value();
+    if (!value) {
+      plan_->results.push_back({.value = operand_of(result.value, nullptr).constant});
+      continue;
+    }
+    const Planned& known = planned(value);
+    if (const c10::IValue* number = known.number()) {
+      plan_->results.push_back({.value = *number});
+      continue;
+    }
+    const Slot* slot = known.slot();
+    if (!slot) throw NotPlannable(fmt::format("result %{} is a list", value->name()));
+    touch(*slot, end);
+    // Results never lie in the arena: what backs one is made anew for each run.
+    Buffer& buffer = plan_->buffers[static_cast<size_t>(slot->buffer)];
+    if (buffer.kind == Buffer::Kind::kArena) {
+      buffer.kind = Buffer::Kind::kOutput;
+      plan_->outputs.push_back(slot->buffer);
+    }
+    plan_->results.push_back(
+        {.kind = buffer.folded ? ResultPlan::Kind::kCopy : ResultPlan::Kind::kViewOfTensor, .slot = *slot});
+  }
+}
+
+void Planner::place_buffers() {
+  std::vector<Lifetime> lifetimes;
+  std::vector<size_t> in_arena;
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    const Buffer& buffer = plan_->buffers[i];
+    if (buffer.kind == Buffer::Kind::kDynamic) plan_->dynamic.push_back(static_cast<int>(i));
+    if (buffer.kind != Buffer::Kind::kArena) continue;
+    in_arena.push_back(i);
+    lifetimes.push_back({buffer.bytes, buffer.first, std::max(buffer.first, buffer.last)});
+  }
+  const ArenaLayout layout = lay_out(lifetimes);
+  for (size_t i = 0; i < in_arena.size(); ++i) plan_->buffers[in_arena[i]].offset = layout.offsets[i];
+  plan_->arena_bytes = layout.bytes;
+}
+
+Slot Planner::new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                       c10::IntArrayRef strides) {
+  Slot slot;
+  slot.buffer = static_cast<int>(plan_->buffers.size());
+  slot.meta = meta_tensor(dtype, sizes, strides);
+  plan_->buffers.push_back({.kind = kind,
+                            .dtype = dtype,
+                            .bytes = extent_bytes(slot.meta),
+                            .first = next_step(),
+                            .last = next_step()});
+  return slot;
+}
+
+Slot Planner::dynamic_slot(const Value* value) {
+  if (!value->meta()) throw NotPlannable(fmt::format("the sizes of %{} are not known", value->name()));
+  const std::vector<int64_t> sizes = sizes_of(value);
+  std::vector<int64_t> strides;
+  for (const SymExpr& stride : value->meta()->strides) strides.push_back(evaluate(stride, value));
+  if (strides.size() != sizes.size()) strides = contiguous_strides(sizes);
+  return new_slot(Buffer::Kind::kDynamic, value->meta()->dtype, sizes, strides);
+}
+
+int64_t Planner::evaluate(const SymExpr& expression, const Value* value) const {
+  try {
+    return expression.evaluate(inputs_.bindings);
+  } catch (const Error& error) {
+    throw NotPlannable(
+        fmt::format("{}, a size of %{}, is not known before the run", expression.to_string(), value->name()));
+  }
+}
+
+std::vector<int64_t> Planner::sizes_of(const Value* value) const {
+  if (!value->meta()) throw NotPlannable(fmt::format("the sizes of %{} are not known", value->name()));
+  std::vector<int64_t> sizes;
+  for (const SymExpr& size : value->meta()->sizes) sizes.push_back(evaluate(size, value));
+  return sizes;
+}
+
+Operand Planner::define(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes) {
+  return define_strided(value, dtype, sizes, contiguous_strides(sizes));
+}
+
+Operand Planner::define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                                c10::IntArrayRef strides) {
+  const Slot slot = new_slot(Buffer::Kind::kArena, dtype, sizes, strides);
+  values_[value].data = slot;
+  return slot.operand();
+}
+
+Operand Planner::scratch(size_t bytes) {
+  const int buffer = static_cast<int>(plan_->buffers.size());
+  plan_->buffers.push_back(
+      {.kind = Buffer::Kind::kArena, .bytes = bytes, .first = next_step(), .last = next_step()});
+  return {buffer, 0};
+}
+
+std::optional<Rows> try_rows(const Slot& slot) {
+  const auto sizes = slot.sizes();
+  const auto strides = slot.strides();
+  if (sizes.empty()) return std::nullopt;
+  const size_t last = sizes.size() - 1;
+  Rows rows{slot.operand(), 1, sizes[last], sizes[last]};
+  if (rows.k > 1 && strides[last] != 1) return std::nullopt;
+  if (slot.numel() == 0) {  // strides mean nothing
+    for (size_t i = 0; i < last; ++i) rows.rows *= sizes[i];
+    return rows;
+  }
+  int64_t expected = -1;  // the stride that the next dimension outwards must have to be merged
+  for (size_t i = last; i-- > 0;) {
+    if (sizes[i] != 1) {
+      if (expected < 0) {
+        rows.stride = strides[i];
+      } else if (strides[i] != expected) {
+        return std::nullopt;
+      }
+      expected = strides[i] * sizes[i];
+    }
+    rows.rows *= sizes[i];
+  }
+  return rows;
+}
+
+Rows Planner::rows(const Slot& slot, const Node& node) {
+  if (const std::optional<Rows> direct = try_rows(slot)) return *direct;
+  const Slot copy =
+      new_slot(Buffer::Kind::kArena, slot.dtype(), slot.sizes(), contiguous_strides(slot.sizes()));
+  touch(slot, next_step());
+  add_step(std::make_unique<CopyStep>(slot, copy), node);
+  touch(copy, next_step());  // the step that asked reads it
+  return *try_rows(copy);
+}
+
+void Planner::touch(const Slot& slot, int step) {
+  int& last = plan_->buffers[static_cast<size_t>(slot.buffer)].last;
+  last = std::max(last, step);
+}
+
+void Planner::touch_operands(const Node& node, int step) {
+  for (const Value* value : node.input_values()) {
+    const Planned& known = planned(value);
+    if (const Slot* slot = known.slot()) touch(*slot, step);
+    if (const std::vector<Slot>* list = known.list()) {
+      for (const Slot& slot : *list) touch(slot, step);
+    }
+  }
+}
+
+void Planner::add_step(std::unique_ptr<Step> step, const Node& node) {
+  touch_operands(node, next_step());
+  step->node = &node;
+  plan_->steps.push_back(std::move(step));
+}
+
+const Planned& Planner::planned(const Value* value) const {
+  const auto found = values_.find(value);
+  if (found == values_.end()) {
+    fail(ErrorCode::kInternal, "%{} is used before the planner has seen it", value->name());
+  }
+  return found->second;
+}
+
+}  // namespace halftone::compiler

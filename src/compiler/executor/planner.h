@@ -1,0 +1,132 @@
+// Turns a graph and concrete inputs into a Plan.
+#pragma once
+
+#include <ATen/core/function_schema.h>
+
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <variant>
+#include <vector>
+
+#include "compiler/executor/plan.h"
+#include "halftone/graph_module.h"
+
+namespace halftone::compiler {
+
+/// The graph cannot be planned ahead (a size depends on data, …): it runs in the interpreter. The message
+/// says why.
+class NotPlannable : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// What the planner knows of a value: a tensor, a number (or string, None), or a list of tensors.
+struct Planned {
+  std::variant<std::monostate, Slot, c10::IValue, std::vector<Slot>> data;
+  const Slot* slot() const { return std::get_if<Slot>(&data); }
+  const c10::IValue* number() const { return std::get_if<c10::IValue>(&data); }
+  const std::vector<Slot>* list() const { return std::get_if<std::vector<Slot>>(&data); }
+};
+
+/// An operand of an operator that the dispatcher runs.
+struct StepOperand {
+  enum class Kind { kConstant, kSlot, kList } kind = Kind::kConstant;
+  c10::IValue constant;
+  Slot slot;
+  c10::TypePtr type;  ///< of kList
+  std::vector<StepOperand> items;
+};
+
+/// What a plan is made for.
+struct PlanInputs {
+  /// One for each input of the graph: a tensor (sizes, strides and dtype count, not the data) or a number.
+  /// Constants are the tensors themselves.
+  std::vector<c10::IValue> values;
+  std::vector<bool> is_constant;
+  SymbolBindings bindings;
+  int threads = 1;
+};
+
+/// A tensor seen as rows × k; strides count elements.
+struct Rows {
+  Operand operand;
+  int64_t rows = 0;
+  int64_t k = 0;
+  int64_t stride = 0;
+};
+/// Nothing where leading dimensions cannot be merged or the last one is not dense.
+std::optional<Rows> try_rows(const Slot& slot);
+
+class Planner {
+ public:
+  Planner(const Graph& graph, const PlanInputs& inputs);
+
+  std::unique_ptr<Plan> make();
+
+  // For lowerings: what the node at hand has.
+
+  /// The tensor argument of that schema name; nullptr where it is None or absent.
+  const Slot* tensor(const Node& node, std::string_view name) const;
+  /// The tensor that a value is; nullptr where it is a number or a list.
+  const Slot* tensor_of(const Value* value) const { return planned(value).slot(); }
+  /// The tensors of a Tensor[] argument.
+  std::vector<Slot> tensor_list(const Node& node, std::string_view name) const;
+  /// The number, string or list of numbers of that schema name, the schema's default where it was not given.
+  c10::IValue constant(const Node& node, std::string_view name) const;
+  /// The weight behind a slot, or an undefined tensor where it is computed or may change.
+  at::Tensor weight(const Slot& slot) const;
+  bool is_used(const Value* value) const { return !value->users().empty(); }
+  /// Sizes of an output as its meta says for these inputs.
+  std::vector<int64_t> sizes_of(const Value* value) const;
+  /// A new contiguous tensor for an output of the node at hand.
+  Operand define(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes);
+  /// The same with strides of the caller's choice; they must be dense.
+  Operand define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
+                         c10::IntArrayRef strides);
+  /// Memory that the step at hand alone uses.
+  Operand scratch(size_t bytes);
+  int threads() const { return inputs_.threads; }
+  /// The slot as rows of its last dimension, neighbours in memory; a copy is planned first where its strides
+  /// are others.
+  Rows rows(const Slot& slot, const Node& node);
+
+ private:
+  void bind_inputs();
+  void plan_node(const Node& node);
+  bool try_scalar_node(const Node& node);
+  bool try_view_node(const Node& node);
+  bool try_list_node(const Node& node);
+  bool try_fold(const Node& node);
+  bool try_native(const Node& node, std::string& reason);
+  void plan_aten(const Node& node, const std::string& reason);
+  void plan_results();
+  void place_buffers();
+
+  Slot new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);
+  Slot dynamic_slot(const Value* value);
+  int64_t evaluate(const SymExpr& expression, const Value* value) const;
+  void touch(const Slot& slot, int step);
+  void touch_operands(const Node& node, int step);
+  StepOperand operand_of(const Argument& argument, const c10::TypePtr& type) const;
+  std::vector<StepOperand> schema_operands(const Node& node) const;
+  std::vector<c10::IValue> meta_stack(const std::vector<StepOperand>& operands) const;
+  const Planned& planned(const Value* value) const;
+  void add_step(std::unique_ptr<Step> step, const Node& node);
+  int next_step() const { return static_cast<int>(plan_->steps.size()); }
+
+  const Graph& graph_;
+  const PlanInputs& inputs_;
+  std::unique_ptr<Plan> plan_;
+  std::unordered_map<const Value*, Planned> values_;
+  bool writes_in_place_ = false;
+  size_t folded_bytes_ = 0;
+};
+
+/// The types that a schema and its defaults give a node's arguments: for all who read them.
+const c10::Argument* try_schema_argument(const Node& node, std::string_view name);
+
+}  // namespace halftone::compiler

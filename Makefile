@@ -26,6 +26,9 @@ build: configure ## build everything into build/
 demo: build ## fetch the default model, inspect it, run it, compare it with eager
 	@scripts/demo $(BUILD)
 
+# Two tests at a time on few cores: OpenMP threads that spin while they wait would take the other test's core.
+test test-long: export OMP_WAIT_POLICY = passive
+
 test: build ## all tests (what CI runs)
 	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error -LE long
 

@@ -97,7 +97,29 @@ def ort_table(ort, rows):
         ["case", "threads", "peer", "/linear", "ours", "/linear"], cells)
 
 
-def section(data, ort):
+def encoder_tables(folder):
+    """MiniLM at four shapes: ours and the peers of the same run, each against the fastest peer of its precision."""
+    path = folder / "encoder.jsonl"
+    if not path.exists():
+        return []
+    rows = [row for row in map(json.loads, path.read_text().splitlines()) if "case" in row]
+    lines = ["### all-MiniLM-L6-v2, compiled (2 threads)", "",
+             "**/peer**: time divided by that of the fastest peer of the same run: fp32 peers for what keeps activations in",
+             "floating point, int8 peers for int8dq and int4wo-int8act. *cos*: cosine to the fp32 hidden states.", ""]
+    cells = []
+    for case in sorted({tuple(row["case"]) for row in rows}):
+        mine = [row for row in rows if tuple(row["case"]) == case]
+        peers = [row for row in mine if not row["peer"].startswith("halftone")]
+        for row in mine:
+            dynamic = "int8dq" in row["peer"] or "int8act" in row["peer"]
+            rivals = [peer["ms"] for peer in peers if ("int8" in peer["peer"]) == dynamic]
+            ours = row["peer"].startswith("halftone")
+            cells.append([f"({case[0]}, {case[1]})", row["peer"], f"{row['ms']:.2f}", f"{row['cos']:.4f}",
+                          number(row["ms"] / min(rivals)) if ours and rivals else "–"])
+    return lines + table(["batch, tokens", "what", "ms", "cos", "/peer"], cells)
+
+
+def section(data, ort, folder):
     first = data[0]
     rows = [row for part in data for row in part.get("results", [])]
     largest = {}
@@ -111,6 +133,7 @@ def section(data, ort):
                     for t, p in sorted(largest.items())])
     names = sorted({(r["contender"], r["kernel"]) for r in rows})
     lines += ["Kernels: " + "; ".join(f"{label} is `{kernel}`" for label, kernel in names) + ".", ""]
+    lines += encoder_tables(folder)
     lines += slower_list(rows) + suite_tables(rows, "linear") + suite_tables(rows, "attention")
     return "\n".join(lines + (ort_table(ort, rows) if ort else []))
 
@@ -119,7 +142,7 @@ def main():
     folder, page = map(pathlib.Path, sys.argv[1:3])
     data, ort = load(folder)
     sections = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
-    sections[data[0]["isa"]] = section(data, ort)
+    sections[data[0]["isa"]] = section(data, ort, folder)
     missing = [name for isa, name in KINDS.items() if isa not in sections or "not measured" in sections[isa]]
     for isa, name in KINDS.items():
         if name in missing:

@@ -1,5 +1,5 @@
-// libFuzzer target: any bytes as a .ht container give records whose elements lie inside the file, or a halftone::Error. The
-// checksum is not asked: no mutation would get past it.
+// libFuzzer target: any bytes as a .ht container give records whose elements lie inside the file, or a
+// halftone::Error. The checksum is not asked: no mutation would get past it.
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/ht_file.h"

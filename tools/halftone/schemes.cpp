@@ -19,7 +19,7 @@ namespace halftone::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "List the quantization schemes, and the kernels that run them on this machine\n\n"
+    "List the quantization schemes, and the kernels that run them here\n\n"
     "Bits are those of a stored weight, scales included, in a layer of 4096 inputs.";
 constexpr const char* kExamples = R"(Examples:
   halftone schemes

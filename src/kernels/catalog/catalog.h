@@ -24,8 +24,8 @@ std::vector<CatalogEntry> kernel_catalog();
 /// The schemes that explain_linear takes.
 std::span<const std::string_view> linear_schemes();
 
-/// What became of each kernel of the scheme's operation for an m x n x k linear at `isa`. int4 schemes end in a
-/// colon and their group size. Throws kInvalidArgument for an unknown scheme, naming those there are.
+/// What became of each kernel of the scheme's operation for an m x n x k linear at `isa`. int4 schemes end in
+/// a colon and their group size. Throws kInvalidArgument for an unknown scheme, naming those there are.
 std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::string_view scheme,
                                           Isa isa = active_isa());
 

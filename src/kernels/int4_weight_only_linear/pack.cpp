@@ -1,5 +1,7 @@
 #include "kernels/int4_weight_only_linear/pack.h"
 
+#include <algorithm>
+
 namespace halftone::kernels {
 namespace {
 
@@ -7,6 +9,16 @@ constexpr PackedKind kKind{"int4_weight_only_linear", "htint4o", 1};
 
 int64_t table_floats(int64_t n, int64_t k, int group, int tile_n) {
   return packed_panel_count(n, tile_n) * (k / group) * tile_n;
+}
+
+/// The scale of a group; 0 where every weight is its zero point, so that zeros stay exactly zero: the kernels
+/// subtract 8 · Σ x, whose rounding would leave a trace in the last digits.
+float group_scale(const Int4WeightOnlyWeights& weights, int64_t channel, int64_t group) {
+  const int64_t entry = channel * (weights.k / weights.group) + group;
+  const int8_t zero = weights.zero_point ? weights.zero_point[entry] : int8_t{0};
+  const int8_t* w = weights.w + channel * weights.stride + group * weights.group;
+  const bool all_zero = std::all_of(w, w + weights.group, [&](int8_t each) { return each == zero; });
+  return all_zero ? 0.0f : weights.scale[entry];
 }
 
 }  // namespace
@@ -36,7 +48,7 @@ void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, voi
     const int64_t panel = c / tile_n, column = c % tile_n;
     for (int64_t g = 0; g < groups; ++g) {
       const int64_t at = (panel * groups + g) * tile_n + column;
-      const_cast<float*>(packed.scale)[at] = weights.scale[c * groups + g];
+      const_cast<float*>(packed.scale)[at] = group_scale(weights, c, g);
       if (zero_points) const_cast<float*>(packed.zero_point)[at] = 8.0f + weights.zero_point[c * groups + g];
     }
     uint32_t* lanes = const_cast<uint32_t*>(packed.panels) + panel * (weights.k / 8) * tile_n + column;

@@ -1,11 +1,12 @@
 // int8_weight_only_linear: y = x · Wᵀ with fp32 or bf16 activations and s8 weights, one scale for each output
 // channel.
 //
-//   x [m][k] fp32 or bf16;  W [n][k] s8 in [-128, 127], scale sw [n];  s[i][j] = Σ_k x[i][k] · (qw[j][k] · sw[j]);
-//   then the epilogue (epilogue.h)
+//   x [m][k] fp32 or bf16;  W [n][k] s8 in [-128, 127], scale sw [n];  s[i][j] = Σ_k x[i][k] · (qw[j][k] ·
+//   sw[j]); then the epilogue (epilogue.h)
 //
-// The activations are never quantized; in bfloat16 they are widened exactly. Bound, with e = 2^-24:  |s - exact| <= (k + 5) · e · Σ_k |x · qw ·
-// sw|. NaN and infinities go where IEEE arithmetic takes them. m = 0 and n = 0 do nothing; k = 0 gives s = 0.
+// The activations are never quantized; in bfloat16 they are widened exactly. Bound, with e = 2^-24:  |s -
+// exact| <= (k + 5) · e · Σ_k |x · qw · sw|. NaN and infinities go where IEEE arithmetic takes them. m = 0
+// and n = 0 do nothing; k = 0 gives s = 0.
 #pragma once
 
 #include <cstddef>

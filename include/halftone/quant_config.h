@@ -28,11 +28,18 @@ enum class Int4Activations {
   kInt8,   ///< quantized to 8 bits at run time, group by group: faster, a little less exact
 };
 
+enum class Int4Rounding {
+  kNearest,  ///< the scale is that of the group's range, as in torchao
+  kSearch,   ///< the scale (and zero point) with the least squared error of the weights; slower to quantize
+};
+
 /// int4wo: 4-bit weights in groups of neighbouring inputs, a scale (and a zero point) for each group.
 struct Int4WeightOnlyConfig {
   int group_size = 32;    ///< 32, 64, 128 or 256; must divide the layer's inputs
   bool symmetric = true;  ///< false: with zero points
   Int4Activations activations = Int4Activations::kFloat;
+  /// Only quantizing differs: a graph has the same operators for both and does not remember which it was.
+  Int4Rounding rounding = Int4Rounding::kNearest;
   bool operator==(const Int4WeightOnlyConfig&) const = default;
 };
 
@@ -91,8 +98,8 @@ class QuantConfig {
   const std::string& type() const { return type_; }  ///< "Int8WeightOnlyConfig"; stands in files
   const std::string& fields() const {
     return fields_;
-  }                             ///< all fields: canonical JSON, keys sorted, no spaces
-  std::string to_json() const;  ///< canonical: type and all fields
+  }  ///< canonical JSON, keys sorted, no spaces: all fields but "rounding" where it is "nearest"
+  std::string to_json() const;  ///< canonical: type and fields()
   /// The type and those fields that differ from the default: "Int4WeightOnlyConfig(group_size=64)".
   std::string describe() const;
   /// The type and 16 hexadecimal digits of the SHA-256 of to_json(); stable across versions and machines.

@@ -21,6 +21,8 @@ struct EnumName {
 
 constexpr std::array<EnumName<Int4Activations>, 2> kInt4Activations{
     {{Int4Activations::kFloat, "float"}, {Int4Activations::kInt8, "int8"}}};
+constexpr std::array<EnumName<Int4Rounding>, 2> kInt4Roundings{
+    {{Int4Rounding::kNearest, "nearest"}, {Int4Rounding::kSearch, "search"}}};
 constexpr std::array<EnumName<Granularity>, 2> kGranularities{
     {{Granularity::kPerRow, "per_row"}, {Granularity::kPerTensor, "per_tensor"}}};
 
@@ -75,9 +77,9 @@ void check(const IntxWeightOnlyConfig& config) {
 }
 
 template <typename Config>
-BuiltinFields builtin() {
+BuiltinFields builtin(std::vector<std::string> later = {}) {
   return {type_of<Config>(), fields_of(Config{}),
-          [](std::string_view fields) { check(config_of<Config>(fields)); }};
+          [](std::string_view fields) { check(config_of<Config>(fields)); }, std::move(later)};
 }
 
 }  // namespace
@@ -119,7 +121,8 @@ template <>
 std::string fields_of(const Int4WeightOnlyConfig& config) {
   return Json{{"group_size", config.group_size},
               {"symmetric", config.symmetric},
-              {"activations", name_of(config.activations, kInt4Activations)}}
+              {"activations", name_of(config.activations, kInt4Activations)},
+              {"rounding", name_of(config.rounding, kInt4Roundings)}}
       .dump();
 }
 template <>
@@ -127,7 +130,9 @@ Int4WeightOnlyConfig config_of(std::string_view text) {
   const Json fields = Json::parse(text);
   return {.group_size = int_of(fields, "group_size"),
           .symmetric = fields.at("symmetric").get<bool>(),
-          .activations = value_of(fields, "activations", kInt4Activations)};
+          .activations = value_of(fields, "activations", kInt4Activations),
+          .rounding = fields.contains("rounding") ? value_of(fields, "rounding", kInt4Roundings)
+                                                  : Int4Rounding::kNearest};
 }
 
 template <>
@@ -189,7 +194,7 @@ NoQuantConfig config_of(std::string_view) {
 std::vector<BuiltinFields> builtin_fields() {
   return {builtin<Int8WeightOnlyConfig>(),
           builtin<Int8DynamicActivationInt8WeightConfig>(),
-          builtin<Int4WeightOnlyConfig>(),
+          builtin<Int4WeightOnlyConfig>({"rounding"}),
           builtin<Float8WeightOnlyConfig>(),
           builtin<Float8DynamicActivationFloat8WeightConfig>(),
           builtin<IntxWeightOnlyConfig>(),

@@ -14,10 +14,14 @@ struct BuiltinFields {
   std::string type;
   std::string defaults;  ///< canonical JSON
   std::function<void(std::string_view fields_json)> check;
+  /// Fields that came after files of this type were written: left out of the canonical JSON where they have
+  /// their default, so that the keys and the files of before stay as they are.
+  std::vector<std::string> later = {};
 };
 std::vector<BuiltinFields> builtin_fields();
 
-/// Both directions; the JSON holds all fields, canonical on the way out.
+/// Both directions; the JSON holds all fields (on the way in not those of `later` that have their default),
+/// canonical on the way out.
 template <typename Config>
 std::string fields_of(const Config& config);
 template <typename Config>

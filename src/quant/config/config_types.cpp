@@ -20,6 +20,7 @@ using Json = nlohmann::json;  // its objects are sorted by key: dump() is the ca
 struct FieldRules {
   Json defaults;
   std::function<void(std::string_view)> check;
+  std::vector<std::string> later = {};  ///< as in BuiltinFields
 };
 
 struct Registry {
@@ -27,7 +28,7 @@ struct Registry {
   std::map<std::string, FieldRules> types;
   Registry() {
     for (const BuiltinFields& builtin : builtin_fields()) {
-      types[builtin.type] = {Json::parse(builtin.defaults), builtin.check};
+      types[builtin.type] = {Json::parse(builtin.defaults), builtin.check, builtin.later};
     }
   }
 };
@@ -108,6 +109,9 @@ std::string complete_fields(const std::string& type, std::string_view given_json
   Json fields = rules.defaults;
   const Json given = parse_object(given_json, type);
   for (const auto& [field, value] : given.items()) take_field(type, field, value, fields);
+  for (const std::string& field : rules.later) {
+    if (fields[field] == rules.defaults[field]) fields.erase(field);
+  }
   std::string canonical = fields.dump();
   if (rules.check) rules.check(canonical);
   return canonical;

@@ -14,7 +14,8 @@ namespace halftone {
 void register_fields(const std::string& type, std::string_view default_fields,
                      std::function<void(std::string_view fields_json)> check);
 
-/// All fields in canonical form (keys sorted, no spaces): the given ones, and the defaults of the others.
+/// All fields in canonical form (keys sorted, no spaces): the given ones, and the defaults of the others,
+/// but without fields that came later and have their default (see BuiltinFields).
 /// kInvalidArgument, naming type and field, for what the type does not take.
 std::string complete_fields(const std::string& type, std::string_view given_json);
 

@@ -31,6 +31,7 @@ std::vector<QuantConfig> samples() {
           Int8DynamicActivationInt8WeightConfig{.symmetric_activations = true, .weight_bits = 7},
           Int4WeightOnlyConfig{},
           Int4WeightOnlyConfig{.group_size = 128, .symmetric = false, .activations = Int4Activations::kInt8},
+          Int4WeightOnlyConfig{.rounding = Int4Rounding::kSearch},
           Float8WeightOnlyConfig{.granularity = Granularity::kPerTensor},
           Float8DynamicActivationFloat8WeightConfig{},
           IntxWeightOnlyConfig{.bits = 3, .group_size = 0},
@@ -58,6 +59,18 @@ TEST(QuantConfig, KeyIsStable) {
             R"({"activations":"float","group_size":64,"symmetric":true,"type":"Int4WeightOnlyConfig"})");
   EXPECT_EQ(QuantConfig(Int4WeightOnlyConfig{.group_size = 64}).key(),
             "Int4WeightOnlyConfig-fe30f3d6f428bd0c");
+}
+
+TEST(QuantConfig, AFieldThatCameLaterLeavesTheKeysOfBefore) {
+  const QuantConfig spelled =
+      QuantConfig::from_json(R"({"type":"Int4WeightOnlyConfig","rounding":"nearest"})");
+  EXPECT_EQ(spelled, QuantConfig(Int4WeightOnlyConfig{}));
+  EXPECT_EQ(spelled.to_json(),
+            R"({"activations":"float","group_size":32,"symmetric":true,"type":"Int4WeightOnlyConfig"})");
+  const QuantConfig search(Int4WeightOnlyConfig{.rounding = Int4Rounding::kSearch});
+  EXPECT_EQ(search.fields(),
+            R"({"activations":"float","group_size":32,"rounding":"search","symmetric":true})");
+  EXPECT_EQ(search.describe(), "Int4WeightOnlyConfig(rounding=search)");
 }
 
 TEST(QuantConfig, NameStructAndJsonAreOneConfig) {
@@ -91,6 +104,8 @@ TEST(QuantConfig, RefusesWhatATypeDoesNotTake) {
               HasSubstr("must be \"per_row\" or \"per_tensor\", not \"rows\""));
   EXPECT_THAT(refusal([] { QuantConfig::of_type("Int4WeightOnlyConfig", R"({"group_size": 99999999999})"); }),
               HasSubstr("out of range"));
+  EXPECT_THAT(refusal([] { QuantConfig::of_type("Int4WeightOnlyConfig", R"({"rounding": "up"})"); }),
+              HasSubstr("rounding must be \"nearest\" or \"search\", not \"up\""));
   EXPECT_THAT(refusal([] { QuantConfig::of_type("Int4Config"); }),
               HasSubstr("unknown config type \"Int4Config\""));
   EXPECT_THAT(refusal([] { QuantConfig::from_json("[]"); }), HasSubstr("a string \"type\""));

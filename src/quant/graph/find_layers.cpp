@@ -145,6 +145,7 @@ class Finder {
     GraphLayer layer;
     layer.info = quantized->layer;
     layer.state.already = quantized->config;
+    layer.state.from_graph = true;
     const Value* weight = nullptr;
     for (const NamedArgument& operand : node.inputs()) {
       if (operand.name == "x" || operand.name == "indices" || operand.name == "bias") continue;

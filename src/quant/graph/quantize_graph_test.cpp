@@ -132,6 +132,17 @@ TEST(QuantizeGraph, EverySchemeIsRecognisedAgain) {
   }
 }
 
+TEST(QuantizeGraph, SearchedScalesAreRecognisedAgainAsFarAsTheGraphTells) {
+  const QuantConfig search(Int4WeightOnlyConfig{.rounding = Int4Rounding::kSearch});
+  const auto module = small_model();
+  EXPECT_EQ(layer_named(quantize_(*module, search), "up").config, search);
+  const QuantizeReport again = quantize_(*module, search);
+  EXPECT_EQ(again.count(Outcome::kAlready), 3U);
+  EXPECT_EQ(again.count(Outcome::kQuantized), 0U);
+  const QuantConfig zeros(Int4WeightOnlyConfig{.symmetric = false, .rounding = Int4Rounding::kSearch});
+  message_of(ErrorCode::kInvalidArgument, [&] { quantize_(*module, zeros); });
+}
+
 TEST(QuantizeGraph, TiedLinearsShareOneQuantizedWeight) {
   const char text[] =
       R"(graph(%a: parameter "first.weight" f32[8, 8] grad, %b: parameter "second.weight" f32[8, 8] grad, %x: user "x" f32[2, 8]) {

@@ -42,6 +42,13 @@ QuantConfig embedding_config(const QuantConfig& config) {
   return config;
 }
 
+QuantConfig stored_config(const QuantConfig& config) {
+  auto int4 = config.as<Int4WeightOnlyConfig>();
+  if (!int4) return config;
+  int4->rounding = Int4Rounding::kNearest;
+  return *int4;
+}
+
 bool LayerChooser::Pattern::matches(const std::string& name) {
   try {
     const bool found = std::regex_match(name, regex);
@@ -112,7 +119,8 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
     report.outcome = LayerReport::Outcome::kAlready;
     report.config = state.already;
     if (!choice.config) return report;
-    if (*choice.config != *state.already) {
+    const QuantConfig asked = state.from_graph ? stored_config(*choice.config) : *choice.config;
+    if (asked != *state.already) {
       fail(ErrorCode::kInvalidArgument, "{}: is quantized already as {}, and cannot become {}", layer.name,
            state.already->describe(), choice.config->describe());
     }

@@ -15,11 +15,16 @@ namespace halftone {
 /// What is known of a layer before the options are asked.
 struct LayerState {
   std::optional<QuantConfig> already = std::nullopt;  ///< the config it is quantized with
+  /// `already` was read from operators, which tell no more than stored_config.
+  bool from_graph = false;
   std::string obstacle = {};  ///< why it cannot be quantized, whatever the options say; empty: it can
 };
 
 /// The config without what concerns activations, which an embedding does not have: int8wo for int8dq.
 QuantConfig embedding_config(const QuantConfig& config);
+
+/// The config without what only matters while quantizing: all that operators and tensors of a graph tell.
+QuantConfig stored_config(const QuantConfig& config);
 
 /// Use: choose() for every layer in the model's order, then finish(), and only then change the model.
 class LayerChooser {

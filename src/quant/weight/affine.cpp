@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include "graph/aten_splitter.h"
 
@@ -23,13 +24,26 @@ struct GroupScale {
   int zero_point;
 };
 
+struct Range {
+  float lo, hi;
+};
+
+Range range_of(const float* w, int64_t count) {
+  Range range{0, 0};
+  for (int64_t i = 0; i < count; ++i) {
+    range.lo = std::min(range.lo, w[i]);
+    range.hi = std::max(range.hi, w[i]);
+  }
+  return range;
+}
+
+int clamp_steps(float steps, const AffineRule& rule) {
+  return static_cast<int>(std::clamp(steps, static_cast<float>(rule.low), static_cast<float>(rule.high)));
+}
+
 template <typename T>
 GroupScale scale_of(const float* w, int64_t count, const AffineRule& rule) {
-  float lo = 0, hi = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    lo = std::min(lo, w[i]);
-    hi = std::max(hi, w[i]);
-  }
+  const auto [lo, hi] = range_of(w, count);
   const float steps = static_cast<float>(rule.high - rule.low);
   if (rule.symmetric) {
     return {std::max(rounded<T>(std::max(-lo, hi) / (steps / 2)), rule.smallest_scale), 0};
@@ -40,8 +54,7 @@ GroupScale scale_of(const float* w, int64_t count, const AffineRule& rule) {
   const float step = std::isfinite(range) ? range / steps : hi / steps - lo / steps;
   const float scale = std::max(rounded<T>(step), rule.smallest_scale);
   const float zero_point = static_cast<float>(rule.low) - std::nearbyint(rounded<T>(lo / scale));
-  return {scale, static_cast<int>(
-                     std::clamp(zero_point, static_cast<float>(rule.low), static_cast<float>(rule.high)))};
+  return {scale, clamp_steps(zero_point, rule)};
 }
 
 template <typename T>
@@ -52,6 +65,83 @@ void quantize_group(const float* w, int64_t count, GroupScale s, const AffineRul
     const float steps = std::nearbyint(rounded<T>(w[i] * inverse)) + static_cast<float>(s.zero_point);
     q[i] = static_cast<int8_t>(std::clamp(steps, low, high));
   }
+}
+
+/// Looks for a better scale than the one that the range gives (affine.h says where).
+template <typename T>
+class ScaleSearch {
+ public:
+  explicit ScaleSearch(const AffineRule& rule, int64_t count) : rule_(rule), q_(static_cast<size_t>(count)) {}
+
+  GroupScale run(const float* w, GroupScale start) {
+    w_ = w;
+    best_ = start;
+    least_ = error_of(start);
+    const auto [lo, hi] = range_of(w, static_cast<int64_t>(q_.size()));
+    for (int step = kFirst; step <= kLast && least_ > 0; step += kStride) {
+      const float scale = rounded<T>(start.scale * (static_cast<float>(step) / kSteps));
+      if (!is_scale(scale)) continue;
+      if (rule_.symmetric) {
+        try_with_refit({scale, 0});
+        continue;
+      }
+      const int keep_low = clamp_steps(static_cast<float>(rule_.low) - std::nearbyint(lo / scale), rule_);
+      const int keep_high = clamp_steps(static_cast<float>(rule_.high) - std::nearbyint(hi / scale), rule_);
+      for (int zero = std::min(keep_low, keep_high); zero <= std::max(keep_low, keep_high); ++zero) {
+        try_with_refit({scale, zero});
+      }
+    }
+    return best_;
+  }
+
+ private:
+  // Factors from 0.70 to 1.09: below, too much is clipped; above, steps are only coarser.
+  static constexpr int kFirst = 70, kLast = 109, kStride = 3;
+  static constexpr float kSteps = 100;
+
+  bool is_scale(float scale) const { return std::isfinite(scale) && scale >= rule_.smallest_scale; }
+
+  /// Leaves the group's integers in q_. In double: squares of the largest floats are finite.
+  double error_of(GroupScale s) {
+    quantize_group<T>(w_, static_cast<int64_t>(q_.size()), s, rule_, q_.data());
+    double sum = 0;
+    for (size_t i = 0; i < q_.size(); ++i) {
+      const double error = static_cast<double>(w_[i]) - static_cast<double>(s.scale) * (q_[i] - s.zero_point);
+      sum += error * error;
+    }
+    return sum;
+  }
+
+  void consider(GroupScale s) {
+    const double error = error_of(s);
+    if (!(error < least_)) return;
+    least_ = error;
+    best_ = s;
+  }
+
+  void try_with_refit(GroupScale s) {
+    consider(s);
+    double product = 0, squares = 0;
+    for (size_t i = 0; i < q_.size(); ++i) {
+      const double steps = q_[i] - s.zero_point;
+      product += steps * static_cast<double>(w_[i]);
+      squares += steps * steps;
+    }
+    if (squares == 0) return;
+    const float fitted = rounded<T>(static_cast<float>(product / squares));
+    if (is_scale(fitted)) consider({fitted, s.zero_point});
+  }
+
+  const AffineRule& rule_;
+  std::vector<int8_t> q_;
+  const float* w_ = nullptr;
+  GroupScale best_{};
+  double least_ = 0;
+};
+
+template <typename T>
+void search_group(const float* w, int64_t count, const AffineRule& rule, GroupScale& s) {
+  s = ScaleSearch<T>(rule, count).run(w, s);
 }
 
 // Calls f with a value of the C++ type of a floating-point type; double counts as float.
@@ -99,12 +189,14 @@ AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const Affin
   const int64_t count = k == 0 ? 0 : group;
   const auto choose = with_type(rule.scale_type, [](auto type) { return &scale_of<decltype(type)>; });
   const auto quantize = with_type(rule.math_type, [](auto type) { return &quantize_group<decltype(type)>; });
+  const auto search = with_type(rule.math_type, [](auto type) { return &search_group<decltype(type)>; });
   AtenSplitter splitter;
   splitter.run((n + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
     const int64_t first = task * kRowsPerTask * groups,
                   last = std::min(n * groups, first + kRowsPerTask * groups);
     for (int64_t g = first; g < last; ++g) {
-      const GroupScale s = choose(w + g * count, count, rule);
+      GroupScale s = choose(w + g * count, count, rule);
+      if (rule.search) search(w + g * count, count, rule, s);
       scale[g] = s.scale;
       if (zero_point != nullptr) zero_point[g] = static_cast<int8_t>(s.zero_point);
       quantize(w + g * count, count, s, rule, q + g * count);

@@ -11,6 +11,11 @@
 // the scale and the zero point) or math_type (1/scale and the product), because PyTorch computes them in
 // tensors of the weight's own type. Bound in float32, symmetric: |w - q·scale| <= scale / 2 except where the
 // largest |w| is clipped, by at most scale / 2 more.
+//
+// With `search`, that scale s is only the first candidate. The others are s times a factor (some clip the
+// largest weights, to gain finer steps for the rest), with every zero point between keeping the lower and
+// keeping the upper end; and for each, the scale that fits its integers best (least squares). The one with
+// the least sum of squared errors wins, the earlier one of equals: never worse than s, group by group.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,6 +26,7 @@ struct AffineRule {
   int low = -128;
   int high = 127;
   bool symmetric = true;
+  bool search = false;       ///< scales with the least squared error, see below
   float smallest_scale = 0;  ///< > 0: what a group of zeros gets
   c10::ScalarType scale_type = c10::ScalarType::Float;
   c10::ScalarType math_type = c10::ScalarType::Float;

@@ -25,8 +25,9 @@ class Int4Format final : public WeightFormat {
   Parts quantize(const at::Tensor& weight) const override { return quantize_typed(weight, at::kFloat); }
 
   Parts quantize_typed(const at::Tensor& weight, c10::ScalarType dtype) const override {
-    const AffineParts parts =
-        quantize_affine(weight, config_.group_size, intx_rule(4, config_.symmetric, dtype));
+    AffineRule rule = intx_rule(4, config_.symmetric, dtype);
+    rule.search = config_.rounding == Int4Rounding::kSearch;
+    const AffineParts parts = quantize_affine(weight, config_.group_size, rule);
     Parts result{{"weight", pack_bits(parts.q, 4)}, {"scale", parts.scale}};
     if (!config_.symmetric) result.emplace_back("zero_point", parts.zero_point);
     return result;

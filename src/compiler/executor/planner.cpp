@@ -177,10 +177,21 @@ bool Planner::try_view_node(const Node& node) {
   const Slot* base = tensor(node, schema.arguments()[0].name());
   if (!base) return false;
   std::vector<c10::IValue> stack = meta_stack(schema_operands(node));
-  node.op()->callBoxed(stack);
+  try {
+    node.op()->callBoxed(stack);
+  } catch (const c10::Error&) {
+    return false;  // some, such as a move to the CPU, cannot be asked without data
+  }
   const c10::IValue& result = stack.at(0);
   if (result.isTensor()) {
     if (!result.toTensor().is_alias_of(base->meta)) return false;
+    if (result.toTensor().scalar_type() != base->dtype()) {
+      // Other elements in the same memory (view_as_real): ATen's business, which copies; not where somebody
+      // writes to it.
+      if (writes_in_place_)
+        throw NotPlannable(describe(node) + " views memory as another dtype, and the graph writes in place");
+      return false;
+    }
     values_[node.output()].data = Slot{base->buffer, result.toTensor()};
     return true;
   }

@@ -29,7 +29,7 @@ constexpr const char* kDescription =
 constexpr const char* kExamples = R"(Examples:
   halftone quantize model.pt2 --scheme int8wo -o model.ht
   halftone quantize model.pt2 --scheme int4wo --group-size 64 --dry-run
-  halftone quantize model.pt2 --scheme int4wo --override 'encoder.*out=int8wo' --exclude head -o model.ht
+  halftone quantize model.pt2 --scheme int4wo --override 'encoder.*out=int8wo' -o model.ht
   halftone run model.ht)";
 
 struct Options {

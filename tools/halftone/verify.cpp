@@ -20,8 +20,8 @@ namespace {
 
 constexpr const char* kDescription =
     "Check that a .ht file is sound\n\n"
-    "Reads every byte: checksum, format, versions, graph, configs. Fails if anything is wrong, and says "
-    "what.";
+    "Reads every byte: checksum, format, versions, graph, configs. Fails if anything is\n"
+    "wrong, and says what.";
 constexpr const char* kExamples = R"(Examples:
   halftone verify model.ht
   halftone verify model.ht --json)";

@@ -45,7 +45,7 @@ bench-peers: build ## the same, and ONNX Runtime in an environment of its own
 	@scripts/bench_kernels $(BUILD) --ort
 
 accuracy: build ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
-	@scripts/accuracy $(BUILD) --markdown docs/accuracy.md
+	@scripts/accuracy $(BUILD) --count 200 --markdown docs/accuracy.md
 
 format: setup ## clang-format everything
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i

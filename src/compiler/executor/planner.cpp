@@ -185,9 +185,11 @@ bool Planner::try_view_node(const Node& node) {
   const c10::IValue& result = stack.at(0);
   if (result.isTensor()) {
     if (!result.toTensor().is_alias_of(base->meta)) return false;
-    if (result.toTensor().scalar_type() != base->dtype()) {
-      // Other elements in the same memory (view_as_real): ATen's business, which copies; not where somebody
-      // writes to it.
+    const at::Tensor& view = result.toTensor();
+    if (view.scalar_type() != base->dtype() || view.is_conj() != base->meta.is_conj() ||
+        view.is_neg() != base->meta.is_neg()) {
+      // Other elements in the same memory (view_as_real, lazy conjugates): ATen's business, which copies; not
+      // where somebody writes to it.
       if (writes_in_place_)
         throw NotPlannable(describe(node) + " views memory as another dtype, and the graph writes in place");
       return false;

@@ -172,6 +172,12 @@ class CommandLine(CliTest):
         for repeat in ("0", "-5", "x"):
             self.fails(2, "run", "classifier.pt2", "--repeat", repeat, says=["--repeat"])
 
+    def test_passes_are_the_halftone_backends(self):
+        self.fails(2, "run", "classifier.pt2", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
+        self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_up", "--verbose")
+        self.assertIn("fuse_linear", done.stderr)
+
     def test_unknown_backend_lists_the_known(self):
         self.fails(2, "run", "classifier.pt2", "--backend", "gpu", says=["'gpu'", "known: eager"])
 

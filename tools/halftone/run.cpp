@@ -129,21 +129,34 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   report["p90_ms"] = timing.p90_ms;
 }
 
-/// What runs the graph; nullptr: the interpreter.
-std::shared_ptr<const GraphExecutor> make_executor(const std::shared_ptr<const GraphModule>& module,
-                                                   const RunOptions& options, Console& console) {
+/// nullptr: the interpreter runs the graph.
+std::shared_ptr<const CompiledModel> try_compile(const std::shared_ptr<const GraphModule>& module,
+                                                 const RunOptions& options, Console& console) {
   if (options.backend != "halftone") return nullptr;
-  const auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
+  auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
   for (const std::string& line : compiled->log()) console.detail(line);
   return compiled;
+}
+
+/// What did not become native: a whole graph that is interpreted is worth a message, single operators with
+/// --verbose.
+void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+                      Console& console) {
+  const PlanReport report = compiled.report(inputs);
+  if (!report.interpreted.empty()) {
+    console.info(fmt::format("the whole graph runs in the interpreter: {}", report.interpreted));
+  }
+  for (const std::string& line : report.left_to_aten) console.detail(fmt::format("left to ATen: {}", line));
 }
 
 void run(const RunOptions& options, const CommonOptions& common, Console& console) {
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   for (const std::string& note : module->notes) console.detail(note);
   const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
-  Session session(module, make_executor(module, options, console));
+  const std::shared_ptr<const CompiledModel> compiled = try_compile(module, options, console);
+  Session session(module, compiled);
   Json results = run_calls(session, calls, options, common.json, console);
+  if (compiled) say_what_is_left(*compiled, copy_for_call(*module, calls.front()), console);
   Json report = {
       {"model", options.model.path}, {"backend", options.backend}, {"threads", at::get_num_threads()}};
   if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
@@ -191,6 +204,9 @@ void add_run(CLI::App& app, CommandLine& line) {
   add_common_options(*command, line.common);
   command->callback([options, &line] {
     check_files(*options);
+    if (!options->disabled_passes.empty() && options->backend != "halftone") {
+      throw CLI::ValidationError("--disable-pass", "only --backend halftone has passes");
+    }
     line.job = [options, &line](Console& console) { run(*options, line.common, console); };
   });
 }

@@ -3,7 +3,6 @@
 
 #include "base/errors.h"
 #include "compiler/executor/lower.h"
-#include "compiler/executor/pack.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
@@ -11,6 +10,8 @@
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
 #include "kernels/quantize_rows/quantize_rows.h"
+#include "quant/weight/bits.h"
+#include "quant/weight/pack_weights.h"
 
 namespace halftone::compiler {
 
@@ -145,10 +146,21 @@ Activation activation_named(const std::string& name) {
   fail(ErrorCode::kInvalidArgument, "fused_linear has no activation \"{}\"", name);
 }
 
+/// Calls `pack` with the parts of an int4 weight as its packers want them.
+template <typename Pack>
+at::Tensor pack_int4_parts(const char* kind, const std::vector<at::Tensor>& parts, const Problem& p,
+                           Pack pack) {
+  const auto integers = [&] { return unpack_bits(parts[0], 4, p.k); };
+  const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
+  // Undefined ones too: the operators key their blocks by the same three parts.
+  return pack({kind, {parts[0], parts[1], zero_point}, p.n, p.k, integers, parts[1], zero_point});
+}
+
 FloatKernel fp32_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
   const kernels::Fp32LinearProblem problem{p.m, p.n, p.k};
   const auto& kernel = kernels::choose_fp32_linear(problem);
-  return {kernel.name, packed_fp32(parts[0], kernel.tile_n),
+  const auto floats = [&] { return parts[0].contiguous(); };
+  return {kernel.name, packed_fp32({"fp32_linear", parts, p.n, p.k, floats}, kernel.tile_n),
           kernels::fp32_linear_workspace_bytes(kernel, problem, p.threads, p.type),
           [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
             kernels::fp32_linear(kernel, problem, args, splitter);
@@ -158,7 +170,10 @@ FloatKernel fp32_kernel(const std::vector<at::Tensor>& parts, const Problem& p) 
 FloatKernel int8_weight_only_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
   const kernels::Int8WeightOnlyProblem problem{p.m, p.n, p.k};
   const auto& kernel = kernels::choose_int8_weight_only(problem);
-  return {kernel.name, packed_int8_weight_only(parts[0], parts[1], kernel.tile_n),
+  const auto integers = [&] { return parts[0].contiguous(); };
+  return {kernel.name,
+          packed_int8_weight_only({"int8_weight_only_linear", parts, p.n, p.k, integers, parts[1]},
+                                  kernel.tile_n),
           kernels::int8_weight_only_workspace_bytes(problem, p.threads, p.type),
           [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
             kernels::int8_weight_only_linear(kernel, problem, args, splitter);
@@ -168,8 +183,11 @@ FloatKernel int8_weight_only_kernel(const std::vector<at::Tensor>& parts, const 
 FloatKernel int4_weight_only_kernel(const std::vector<at::Tensor>& parts, const Problem& p, int group) {
   const kernels::Int4WeightOnlyProblem problem{p.m, p.n, p.k, group};
   const auto& kernel = kernels::choose_int4_weight_only(problem);
-  const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
-  return {kernel.name, packed_int4_weight_only(parts[0], parts[1], zero_point, group, kernel.tile_n),
+  return {kernel.name,
+          pack_int4_parts("int4_weight_only_linear", parts, p,
+                          [&](const PackSource& source) {
+                            return packed_int4_weight_only(source, group, kernel.tile_n);
+                          }),
           kernels::int4_weight_only_workspace_bytes(problem, p.threads, p.type),
           [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
             kernels::int4_weight_only_linear(kernel, problem, args, splitter);
@@ -179,8 +197,10 @@ FloatKernel int4_weight_only_kernel(const std::vector<at::Tensor>& parts, const 
 FloatKernel int4_dynamic_kernel(const std::vector<at::Tensor>& parts, const Problem& p, int group) {
   const kernels::Int4DynamicProblem problem{p.m, p.n, p.k, group};
   const auto& kernel = kernels::choose_int4_dynamic(problem);
-  const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
-  return {kernel.name, packed_int4_dynamic(parts[0], parts[1], zero_point, group, kernel.tile_n),
+  return {kernel.name,
+          pack_int4_parts(
+              "int4_dynamic_linear", parts, p,
+              [&](const PackSource& source) { return packed_int4_dynamic(source, group, kernel.tile_n); }),
           kernels::int4_dynamic_workspace_bytes(kernel, problem, p.threads, p.type),
           [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
             kernels::int4_dynamic_linear(kernel, problem, args, splitter);

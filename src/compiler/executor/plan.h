@@ -108,7 +108,6 @@ class Plan {
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<ResultPlan> results;
   std::vector<int> outputs;  ///< buffers of kind kOutput
-  std::vector<int> dynamic;  ///< buffers of kind kDynamic: their tensors are dropped at the end of a run
   size_t arena_bytes = 0;
   std::vector<std::string> left_to_aten;  ///< "aten::sort in layer …: no native kernel"
 

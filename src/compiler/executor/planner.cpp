@@ -311,7 +311,6 @@ void Planner::place_buffers() {
   std::vector<size_t> in_arena;
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     const Buffer& buffer = plan_->buffers[i];
-    if (buffer.kind == Buffer::Kind::kDynamic) plan_->dynamic.push_back(static_cast<int>(i));
     if (buffer.kind != Buffer::Kind::kArena) continue;
     in_arena.push_back(i);
     lifetimes.push_back({buffer.bytes, buffer.first, std::max(buffer.first, buffer.last)});

@@ -97,8 +97,8 @@ TEST(Int4WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
   for (bool zero : {false, true}) {
     for (int group : {32, 64, 128, 256}) {
       for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
-        for (int64_t n : {1, 9, 16, 17, 64, 65, 130}) {
-          for (int64_t k : {group, 512}) {
+        for (int64_t n : {1, 8, 9, 16, 17, 33, 64, 65, 130}) {
+          for (int64_t k : {group, 256, 512, 768}) {
             Layer({m, n, k, group}, zero).expect_within_bound();
             if (HasFatalFailure()) return;
           }
@@ -149,8 +149,10 @@ TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
       int4_multiply_rows_avx2(&packed, rows.data(), count, 0, 4, four.data());
       for (int64_t p = 0; p < 4; ++p) {
         int4_multiply_rows_avx2(&packed, rows.data(), count, p, 1, one.data());
-        for (int64_t i = 0; i < count * 32; ++i)
-          EXPECT_NEAR(one[i], four[p * count * 32 + i], 1e-3f) << count << " " << p;
+        EXPECT_EQ(std::memcmp(one.data(), four.data() + p * count * 32,
+                              sizeof(float) * 32 * static_cast<size_t>(count)),
+                  0)
+            << count << " " << p;
       }
     }
   }

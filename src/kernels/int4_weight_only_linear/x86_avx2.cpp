@@ -45,12 +45,11 @@ struct Group {
 };
 
 // R rows of a group times P panels, added to sums. The weights are summed unscaled; the group's scale is
-// applied to that sum, and its zero point to the sum of x. Neighbouring j go to different sums where there
-// are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. `x` is what
-// int4_pack_rows_avx2 wrote for the group.
-template <int R, int P>
+// applied to that sum, and its zero point to the sum of x. Neighbouring j go to kSets different sums. `x` is
+// what int4_pack_rows_avx2 wrote for the group.
+template <int R, int P, int kSets>
 inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const Group& g) {
-  constexpr int kVectors = P * 2, kSets = R * kVectors < 8 ? 2 : 1;
+  constexpr int kVectors = P * 2;
   const int64_t apart = w.k / 8 * w.tile_n;
   __m256 sum[kSets][kVectors][R];
 #pragma GCC unroll 16
@@ -100,14 +99,17 @@ void multiply_rows(const Int4WeightOnlyPacked& w, const float* rows, int panels,
     _mm256_storeu_ps(g.sums + i * w.tile_n, _mm256_setzero_ps());
     _mm256_storeu_ps(g.sums + i * w.tile_n + 8, _mm256_setzero_ps());
   }
+  // Two sums where there are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. A panel
+  // that is left over has as many: the order of additions must not depend on how panels were dealt out.
+  constexpr int kSets = R * P * 2 < 8 ? 2 : 1;
   const int64_t lanes = w.k / 8 * w.tile_n, table = w.k / w.group * w.tile_n;
   for (int64_t k = 0; k < w.k; k += w.group, rows += (w.group + 1) * R) {
     Group at = g;
     for (int p = 0; p < panels; p += P) {
       if (panels - p >= P) {
-        multiply_group<R, P>(w, rows, at);
+        multiply_group<R, P, kSets>(w, rows, at);
       } else {
-        multiply_group<R, 1>(w, rows, at);
+        multiply_group<R, 1, kSets>(w, rows, at);
       }
       at.lanes += P * lanes;
       at.scale += P * table;

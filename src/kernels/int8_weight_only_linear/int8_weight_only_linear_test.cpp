@@ -77,7 +77,7 @@ TEST(Int8WeightOnlyLinear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
 TEST(Int8WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
   for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
     for (int64_t n : {1, 7, 15, 16, 17, 33, 64, 65, 130}) {
-      for (int64_t k : {1, 7, 33, 64, 65, 256, 257, 600}) {
+      for (int64_t k : {1, 2, 7, 33, 64, 65, 255, 256, 257, 600}) {
         Layer({m, n, k}).expect_within_bound();
         if (HasFatalFailure()) return;
       }

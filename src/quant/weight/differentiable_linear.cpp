@@ -63,7 +63,7 @@ bool wants_gradient(const std::optional<at::Tensor>& tensor) {
 
 void refuse_forward_mode(const std::optional<at::Tensor>& tensor, const char* name) {
   if (tensor.has_value() && tensor->defined() && tensor->_fw_grad(0).defined()) {
-    fail(ErrorCode::kUnsupported, "{}: forward-mode derivatives are not implemented", name);
+    fail(ErrorCode::kUnsupported, "{} has no forward-mode derivative", name);
   }
 }
 

@@ -7,24 +7,13 @@
 #include "quant/weight/linear_call.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"
-#include "quant/weight/packing_cache.h"
+#include "quant/weight/pack_weights.h"
 
 namespace halftone {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kName = "halftone::fp8_linear";
-
-at::Tensor packed(const at::Tensor& weight, const at::Tensor& scale, bool per_tensor, int tile_n) {
-  const int64_t n = weight.size(0), k = weight.size(1);
-  const PackLayout layout{"fp8_linear", kernels::kFp8PackVersion, tile_n};
-  return packed_block({weight, scale}, layout, kernels::fp8_packed_bytes(n, k, tile_n), [&](void* out) {
-    const at::Tensor w = weight.contiguous(), s = scale.contiguous();
-    kernels::pack_fp8_weights({static_cast<const uint8_t*>(w.const_data_ptr()), k, s.const_data_ptr<float>(),
-                               per_tensor ? 0 : 1, n, k, kernels::Float8Format::kE4m3fn},
-                              tile_n, out);
-  });
-}
 
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias, bool quantize_activations, bool per_tensor) {
@@ -38,7 +27,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   kernels::Fp8LinearProblem problem{call.m(), n, k, kernels::Fp8Activations::kFloat32};
   if (quantize_activations && !per_tensor) problem.activations = kernels::Fp8Activations::kDynamicE4m3;
   const kernels::Fp8LinearKernel& kernel = kernels::choose_fp8_linear(problem);
-  const at::Tensor block = packed(weight, scale, per_tensor, kernel.tile_n);
+  const at::Tensor block = packed_fp8(weight, scale, kernel.tile_n);
   kernels::Fp32LinearArgs args = call.float_args(block);
   if (round_first) {
     rounded = round_to_float8(call.rows());

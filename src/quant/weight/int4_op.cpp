@@ -38,8 +38,9 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const auto integers = [&] { return unpack_bits(weight, 4, k); };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
   return quantize_activations
-             ? run_int4_dynamic(call, {"int4_dynamic_linear", parts, integers, scale, zeros}, group)
-             : run_int4_weight_only(call, {"int4_weight_only_linear", parts, integers, scale, zeros}, group);
+             ? run_int4_dynamic(call, {"int4_dynamic_linear", parts, n, k, integers, scale, zeros}, group)
+             : run_int4_weight_only(call, {"int4_weight_only_linear", parts, n, k, integers, scale, zeros},
+                                    group);
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

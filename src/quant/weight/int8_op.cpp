@@ -8,26 +8,13 @@
 #include "quant/weight/linear_call.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"
-#include "quant/weight/packing_cache.h"
+#include "quant/weight/pack_weights.h"
 
 namespace halftone {
 namespace {
 
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kName = "halftone::int8_linear";
-
-at::Tensor packed(const at::Tensor& weight, const at::Tensor& scale, int weight_bits,
-                  kernels::Int8Tile tile) {
-  const int64_t n = weight.size(0), k = weight.size(1);
-  // A block knows its weight_bits, so blocks of 7 and of 8 bits are two layouts.
-  const std::string_view kind = weight_bits == 7 ? "int8_linear_s7" : "int8_linear";
-  const PackLayout layout{kind, kernels::kInt8PackVersion, tile.n, tile.k};
-  return packed_block({weight, scale}, layout, kernels::int8_packed_bytes(n, k, tile), [&](void* out) {
-    const at::Tensor w = weight.contiguous(), s = scale.contiguous();
-    kernels::pack_int8_weights({w.const_data_ptr<int8_t>(), k, s.const_data_ptr<float>(), n, k, weight_bits},
-                               tile, out);
-  });
-}
 
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias, int64_t weight_bits, bool symmetric_activations) {
@@ -40,7 +27,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   LinearCall call(kName, x, n, k, bias);
   const kernels::Int8LinearProblem problem{call.m(), n, k, static_cast<int>(weight_bits)};
   const kernels::Int8LinearKernel& kernel = kernels::choose_int8_linear(problem);
-  const at::Tensor block = packed(weight, scale, problem.weight_bits, kernel.tile);
+  const at::Tensor block = packed_int8(weight, scale, problem.weight_bits, kernel.tile);
   kernels::Int8LinearArgs args;
   args.x = call.x();
   args.x_stride = call.x_stride();

@@ -20,7 +20,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   check_part(kName, "scale", scale, at::kFloat, {n});
   LinearCall call(kName, x, n, k, bias);
   const auto integers = [&] { return weight.contiguous(); };
-  return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, integers, scale, {}});
+  return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, n, k, integers, scale});
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

@@ -64,16 +64,16 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const std::vector<at::Tensor> parts{weight, scale, zeros};
   if (bits <= 4 && group_size <= 256 &&
       kernels::refuse_int4_group(in_features, static_cast<int>(group_size)) == nullptr) {
-    return run_int4_weight_only(call, {kAsInt4[bits], parts, integers, scale, zeros},
+    return run_int4_weight_only(call, {kAsInt4[bits], parts, call.n(), call.k(), integers, scale, zeros},
                                 static_cast<int>(group_size));
   }
   if (scale.size(1) == 1 && (!zeros.defined() || bits < 8)) {
     // Both are in [-64, 63] at most, so their difference fits.
     const auto centred = [&] { return zeros.defined() ? integers().sub(zeros) : integers(); };
-    return run_int8_weight_only(call, {kAsInt8[bits], parts, centred, scale, {}});
+    return run_int8_weight_only(call, {kAsInt8[bits], parts, call.n(), call.k(), centred, scale});
   }
   const auto floats = [&] { return dequantize_affine(integers(), scale, zeros); };
-  return run_fp32(call, {kAsFp32[bits], parts, floats, {}, {}});
+  return run_fp32(call, {kAsFp32[bits], parts, call.n(), call.k(), floats});
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

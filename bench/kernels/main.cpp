@@ -16,14 +16,18 @@
 #include <cstring>
 #include <sstream>
 
-#include "clock.h"
 #include "contender.h"
 #include "cpu/isa.h"
 #include "halftone/error.h"
-#include "peaks.h"
+#include "kernels/peaks/clock.h"
+#include "kernels/peaks/peaks.h"
 #include "report.h"
 
 namespace halftone::bench {
+
+using kernels::larger;
+using kernels::measure_peaks;
+using kernels::seconds;
 namespace {
 
 struct Options {

@@ -6,9 +6,11 @@
 #include <vector>
 
 #include "contender.h"
-#include "peaks.h"
+#include "kernels/peaks/peaks.h"
 
 namespace halftone::bench {
+
+using kernels::Peaks;
 
 /// Seconds of all timed calls of one contender.
 struct Sample {

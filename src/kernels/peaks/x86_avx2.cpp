@@ -1,9 +1,9 @@
 // The kernels' own multiply-add sequences, on operands that stay in the first-level cache. Compiled for AVX2.
 #include <immintrin.h>
 
-#include "peaks.h"
+#include "kernels/peaks/peaks.h"
 
-namespace halftone::bench {
+namespace halftone::kernels {
 namespace {
 
 constexpr int64_t kSteps = 64;  // a walk through the operands
@@ -113,4 +113,4 @@ int64_t read_avx2(const void* data, int64_t bytes) {
   return _mm256_extract_epi64(sum[0], 0);
 }
 
-}  // namespace halftone::bench
+}  // namespace halftone::kernels

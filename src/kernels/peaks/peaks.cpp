@@ -1,4 +1,4 @@
-#include "peaks.h"
+#include "kernels/peaks/peaks.h"
 
 #include <algorithm>
 #include <atomic>
@@ -6,10 +6,11 @@
 #include <cstring>
 #include <memory>
 
-#include "clock.h"
 #include "cpu/isa.h"
+#include "kernels/peaks/clock.h"
 
-namespace halftone::bench {
+namespace halftone::kernels {
+#ifdef HALFTONE_X86
 namespace {
 
 double multiply_peak(Splitter& splitter, int rounds, int64_t (*spin)(int64_t)) {
@@ -49,12 +50,14 @@ double read_peak(Splitter& splitter, int rounds) {
 }
 
 }  // namespace
+#endif
 
 Peaks larger(const Peaks& a, const Peaks& b) {
   return {std::max(a.read_gbs, b.read_gbs), std::max(a.chain_gmac, b.chain_gmac),
           std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.fma_gmac, b.fma_gmac)};
 }
 
+#ifdef HALFTONE_X86
 Peaks measure_peaks(Splitter& splitter, int rounds) {
   Peaks peaks;
   if (machine_isa() < Isa::kAvx2) return peaks;
@@ -64,5 +67,10 @@ Peaks measure_peaks(Splitter& splitter, int rounds) {
   peaks.read_gbs = read_peak(splitter, rounds);
   return peaks;
 }
+#else
+Peaks measure_peaks(Splitter&, int) {
+  return {};
+}
+#endif
 
-}  // namespace halftone::bench
+}  // namespace halftone::kernels

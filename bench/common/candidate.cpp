@@ -1,0 +1,137 @@
+#include "common/candidate.h"
+
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include "halftone/capture.h"
+#include "halftone/quantize.h"
+
+namespace halftone::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A shorter call would pay for the caches that the candidate before it filled: it gets an untimed one first.
+constexpr double kShortMs = 60;
+constexpr int kLeastRounds = 5;
+
+at::Tensor values_like(const at::Tensor& sample, const std::vector<int64_t>& sizes) {
+  if (sample.is_floating_point()) return at::randn(sizes, sample.options());
+  const auto low = sample.min().item<int64_t>(), high = sample.max().item<int64_t>();
+  // Masks of ones and zeros: all real tokens.
+  if (low >= 0 && high <= 1) return at::ones(sizes, sample.options());
+  return at::randint(low, high + 1, sizes, sample.options());
+}
+
+void time_round(const std::vector<Candidate>& candidates, const std::vector<c10::IValue>& inputs,
+                const std::vector<double>& first, std::vector<std::vector<double>>& times) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    Session session(candidates[i].module, candidates[i].compiled);
+    if (first[i] < kShortMs) session.run(inputs);
+    times[i].push_back(milliseconds([&] { session.run(inputs); }));
+  }
+}
+
+}  // namespace
+
+std::vector<Variant> encoder_variants() {
+  return {{"eager-fp32", NoQuantConfig{}, false},
+          {"fp32", NoQuantConfig{}},
+          {"int8wo", "int8wo"},
+          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
+          {"int8dq", "int8dq"},
+          {"int4wo", "int4wo"},
+          {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}},
+          {"fp8wo", "fp8wo"}};
+}
+
+Candidate make_candidate(const std::string& path, const Variant& variant) {
+  Candidate candidate{variant.name, load_pt2(path), nullptr};
+  if (!variant.config.is_noquant()) quantize_(*candidate.module, variant.config);
+  if (variant.compiled)
+    candidate.compile_ms = milliseconds([&] { candidate.compiled = compile(candidate.module); });
+  return candidate;
+}
+
+std::vector<Candidate> make_candidates(const std::string& path, const std::vector<Variant>& variants) {
+  std::vector<Candidate> candidates;
+  for (const Variant& variant : variants) candidates.push_back(make_candidate(path, variant));
+  return candidates;
+}
+
+at::Tensor first_result(const Candidate& candidate, const std::vector<c10::IValue>& inputs) {
+  return Session(candidate.module, candidate.compiled).run(inputs).at(0).toTensor();
+}
+
+double cosine(const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.flatten(1).to(at::kDouble), y = b.flatten(1).to(at::kDouble);
+  return ((x * y).sum(1) / (x.norm(2, 1) * y.norm(2, 1))).mean().item<double>();
+}
+
+double milliseconds(const std::function<void()>& run) {
+  const auto start = Clock::now();
+  run();
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double quantile(std::vector<double>& values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
+std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
+                                 const std::vector<c10::IValue>& inputs, const MeasureOptions& options) {
+  const at::Tensor exact = first_result(candidates.at(0), inputs);
+  std::vector<Measurement> rows;
+  std::vector<double> first;
+  for (const Candidate& candidate : candidates) {
+    rows.push_back({candidate.name, 0, 0, 0, cosine(first_result(candidate, inputs), exact)});
+    if (!(rows.back().cosine >= options.least_cosine)) {
+      throw std::runtime_error(
+          fmt::format("{}: cosine {} to fp32: wrong, not timed", candidate.name, rows.back().cosine));
+    }
+    first.push_back(milliseconds([&] { first_result(candidate, inputs); }));
+  }
+  std::vector<std::vector<double>> times(candidates.size());
+  const auto start = Clock::now();
+  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  for (int round = 0; round < kLeastRounds || spent() < options.seconds; ++round) {
+    time_round(candidates, inputs, first, times);
+    if (options.progress) options.progress(std::min(spent() / options.seconds, round / double{kLeastRounds}));
+  }
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    rows[i].median = quantile(times[i], 0.5);
+    rows[i].p10 = quantile(times[i], 0.1);
+    rows[i].p90 = quantile(times[i], 0.9);
+  }
+  return rows;
+}
+
+std::vector<c10::IValue> make_inputs(const GraphModule& module, const std::vector<int64_t>& symbol_values) {
+  at::manual_seed(0);
+  SymbolBindings bindings;
+  std::vector<c10::IValue> inputs;
+  for (const GraphInput& input : module.graph().inputs()) {
+    if (input.kind != InputKind::kUser) continue;
+    if (!input.value->meta() || inputs.size() == module.sample_inputs.size())
+      throw std::runtime_error(input.target + ": not a tensor with a sample in the file");
+    std::vector<int64_t> sizes;
+    for (const SymExpr& size : input.value->meta()->sizes) {
+      if (size.is_symbol() && !bindings.contains(size.symbol())) {
+        const auto range = module.ranges.find(size.symbol());
+        const int64_t wanted = symbol_values.at(bindings.size());
+        const int64_t most = range != module.ranges.end() ? range->second.max : wanted;
+        bindings.emplace(size.symbol(), std::min(wanted, most));
+      }
+      sizes.push_back(size.evaluate(bindings));
+    }
+    inputs.emplace_back(values_like(module.sample_inputs[inputs.size()].toTensor(), sizes));
+  }
+  return inputs;
+}
+
+}  // namespace halftone::bench

@@ -1,0 +1,69 @@
+// Ways to run one model (interpreted or compiled, fp32 or quantized), measured side by side.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/compile.h"
+#include "halftone/graph_module.h"
+#include "halftone/quant_config.h"
+
+namespace halftone::bench {
+
+struct Variant {
+  std::string name;
+  QuantConfig config;
+  bool compiled = true;  ///< false: the interpreter
+};
+
+/// fp32 in the interpreter first: what the others are compared with.
+std::vector<Variant> encoder_variants();
+
+struct Candidate {
+  std::string name;
+  std::shared_ptr<GraphModule> module;
+  std::shared_ptr<const CompiledModel> compiled;  ///< nullptr: the interpreter
+  double compile_ms = 0;
+};
+
+/// Loads the .pt2, quantizes and compiles it.
+Candidate make_candidate(const std::string& path, const Variant& variant);
+std::vector<Candidate> make_candidates(const std::string& path, const std::vector<Variant>& variants);
+
+/// The first result of one call in a new session.
+at::Tensor first_result(const Candidate& candidate, const std::vector<c10::IValue>& inputs);
+
+/// Mean over the first dimension of the cosine of what belongs to each entry.
+double cosine(const at::Tensor& a, const at::Tensor& b);
+
+double milliseconds(const std::function<void()>& run);
+
+/// By nearest rank; sorts.
+double quantile(std::vector<double>& values, double q);
+
+struct Measurement {
+  std::string name;
+  double median = 0, p10 = 0, p90 = 0;  ///< ms
+  double cosine = 0;                    ///< to the first candidate
+};
+
+struct MeasureOptions {
+  double seconds = 4;         ///< for all candidates together; five rounds at least
+  double least_cosine = 0.9;  ///< below it a time means nothing: std::runtime_error
+  std::function<void(double share)> progress = nullptr;
+};
+
+/// Checks every answer, then lets the candidates take turns, so that the machine's moods hit them alike.
+std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
+                                 const std::vector<c10::IValue>& inputs, const MeasureOptions& options);
+
+/// Two symbolic sizes become (batch, tokens), in the order in which the inputs name them; values are those of
+/// a generator with a fixed seed, integers within the range of the sample inputs' ones.
+std::vector<c10::IValue> make_inputs(const GraphModule& module, const std::vector<int64_t>& symbol_values);
+
+}  // namespace halftone::bench

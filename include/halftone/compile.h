@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,13 +14,16 @@ namespace halftone {
 struct CompileOptions {
   std::vector<std::string> disabled_passes;  ///< by name; see compile_passes()
   size_t max_plans = 32;  ///< shapes that are kept ready; the one that was not used for longest makes room
+  int threads = 0;        ///< of one run, at most; 0: as many as ATen has (at::set_num_threads)
 };
 
 /// One operation of a compiled model, for a shape.
 struct StepReport {
   std::string target;  ///< "halftone::fused_linear"
   std::string layer;
-  std::string kernel;  ///< the kernel's name, or "aten"
+  std::string kernel;      ///< the kernel's name, or "aten"
+  int64_t bytes = 0;       ///< of operands and results: what must be moved at least
+  int64_t operations = 0;  ///< multiplications and additions of products of matrices; 0: not counted
 };
 
 struct PlanReport {
@@ -30,13 +34,18 @@ struct PlanReport {
 };
 
 /// A compiled model. Immutable to its users and thread-safe: any number of threads may run it at once, each
-/// with memory of its own. Threads: those of ATen (at::set_num_threads) at the time of the call.
+/// with memory of its own. Runs that go on at the same time share the threads between them. Native steps give
+/// the same bytes for every number of threads; what ATen runs (PlanReport::left_to_aten) may not.
 class CompiledModel : public GraphExecutor {
  public:
   ~CompiledModel() override;
 
   /// Flat inputs and outputs, as Session::run. kState where the model has state: that needs a Session.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
+  /// The same with results written to tensors of the caller, one for each result (undefined where a result is
+  /// no tensor). A run on sizes seen before allocates nothing then, but for what is left to ATen. They may
+  /// overlap inputs and have any strides: that costs a copy. kInvalidArgument for other dtypes and sizes.
+  void run_into(const std::vector<c10::IValue>& inputs, const std::vector<at::Tensor>& outputs) const;
   /// Plans for these inputs; their data does not matter.
   void warm_up(const std::vector<c10::IValue>& inputs) const;
   PlanReport report(const std::vector<c10::IValue>& inputs) const;

@@ -13,7 +13,8 @@ namespace halftone {
 #endif
 
 int AtenSplitter::threads() const {
-  return at::in_parallel_region() ? 1 : at::get_num_threads();
+  const int all = at::in_parallel_region() ? 1 : at::get_num_threads();
+  return limit_ > 0 ? std::min(limit_, all) : all;
 }
 
 void AtenSplitter::run(int64_t count, SplitTask task) {

@@ -10,8 +10,13 @@ namespace halftone {
 /// parallel region of ATen's it has one thread.
 class AtenSplitter final : public Splitter {
  public:
+  /// `limit`: at most so many threads; 0: as many as ATen has.
+  explicit AtenSplitter(int limit = 0) : limit_(limit) {}
   int threads() const override;
   void run(int64_t count, SplitTask task) override;
+
+ private:
+  int limit_;
 };
 
 }  // namespace halftone

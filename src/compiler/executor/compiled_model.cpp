@@ -1,17 +1,15 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty_strided.h>
 
+#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <set>
 
 #include "base/errors.h"
-#include "compiler/executor/aten_step.h"
 #include "compiler/executor/plan_cache.h"
 #include "compiler/executor/planner.h"
+#include "compiler/executor/run_plan.h"
 #include "compiler/passes/passes.h"
-#include "graph/aten_splitter.h"
 #include "graph/input_check.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
@@ -19,89 +17,39 @@
 
 namespace halftone {
 
-using compiler::Buffer;
-using compiler::Frame;
-using compiler::Plan;
+using compiler::CallInputs;
+using compiler::InputSource;
 using compiler::PlanEntry;
-using compiler::ResultPlan;
+using compiler::PlanKey;
 
 namespace {
 
-/// Hands the instance back however the run ends.
-class Lease {
+/// The runs of this process that are under way: they share the threads, so that eight callers on two cores do
+/// not start sixteen.
+class ActiveRun {
  public:
-  explicit Lease(const Plan& plan) : plan_(plan), frame_(plan.take_instance()) {}
-  ~Lease() {
-    // What ATen or the caller made must not outlive the run in here.
-    for (size_t i = 0; i < plan_.buffers.size(); ++i) {
-      if (plan_.buffers[i].kind != Buffer::Kind::kConstant) frame_->tensors[i] = c10::IValue();
-    }
-    plan_.give_back(std::move(frame_));
-  }
-  Lease(const Lease&) = delete;
-  Lease& operator=(const Lease&) = delete;
-  Frame& frame() { return *frame_; }
+  ActiveRun() : now_(++count_) {}
+  ~ActiveRun() { --count_; }
+  ActiveRun(const ActiveRun&) = delete;
+  ActiveRun& operator=(const ActiveRun&) = delete;
+  int share_of(int threads) const { return std::max(1, threads / now_); }
 
  private:
-  const Plan& plan_;
-  std::unique_ptr<Frame> frame_;
+  static inline std::atomic<int> count_{0};
+  int now_;
 };
 
-void put(Frame& frame, size_t buffer, const at::Tensor& tensor) {
-  frame.pointers[buffer] = static_cast<std::byte*>(tensor.data_ptr());
-  frame.tensors[buffer] = tensor;
+/// Lazy conjugates and negatives: ATen knows them, kernels do not.
+bool has_lazy_input(const std::vector<c10::IValue>& inputs) {
+  return std::any_of(inputs.begin(), inputs.end(), [](const c10::IValue& value) {
+    return value.isTensor() && value.toTensor().defined() &&
+           (value.toTensor().is_conj() || value.toTensor().is_neg());
+  });
 }
 
-void bind_tensors(const Plan& plan, const std::vector<c10::IValue>& inputs, Frame& frame) {
-  for (size_t i = 0; i < plan.buffers.size(); ++i) {
-    if (plan.buffers[i].kind == Buffer::Kind::kInput) put(frame, i, inputs[plan.buffers[i].index].toTensor());
-  }
-  for (const int output : plan.outputs) {
-    const auto index = static_cast<size_t>(output);
-    const auto elements =
-        static_cast<int64_t>(plan.buffers[index].bytes / c10::elementSize(plan.buffers[index].dtype));
-    put(frame, index, at::empty_strided({elements}, {1}, at::TensorOptions(plan.buffers[index].dtype)));
-  }
-}
-
-std::vector<c10::IValue> results_of(const Plan& plan, const Frame& frame) {
-  std::vector<c10::IValue> results;
-  results.reserve(plan.results.size());
-  for (const ResultPlan& result : plan.results) {
-    switch (result.kind) {
-      case ResultPlan::Kind::kValue:
-        results.push_back(result.value);
-        break;
-      case ResultPlan::Kind::kCopy:
-        results.emplace_back(compiler::tensor_at(result.slot, frame).clone());
-        break;
-      case ResultPlan::Kind::kViewOfTensor:
-        results.emplace_back(compiler::tensor_at(result.slot, frame));
-        break;
-    }
-  }
-  return results;
-}
-
-[[noreturn]] void rethrow_at(const Node& node, std::string_view message, ErrorCode code) {
-  fail(code, "{} in layer \"{}\": {}", node.target(), node.source().layer, message);
-}
-
-void run_step(const compiler::Step& step, Frame& frame, const NodeHook* hook) {
-  try {
-    if (!hook) {
-      step.run(frame);
-      return;
-    }
-    const auto start = std::chrono::steady_clock::now();
-    step.run(frame);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    (*hook)(*step.node, {}, elapsed.count());
-  } catch (const c10::Error& error) {
-    rethrow_at(*step.node, error.what_without_backtrace(), ErrorCode::kInvalidArgument);
-  } catch (const Error& error) {
-    rethrow_at(*step.node, error.what(), error.code());
-  }
+const TensorMap& no_state() {
+  static const TensorMap none;
+  return none;
 }
 
 }  // namespace
@@ -109,30 +57,38 @@ void run_step(const compiler::Step& step, Frame& frame, const NodeHook* hook) {
 struct CompiledModel::State {
   std::shared_ptr<const GraphModule> module;
   std::shared_ptr<Graph> graph;  ///< rewritten
-  TensorMap tensors;             ///< of the rewritten graph
   std::unique_ptr<const InputCheck> check;
-  std::vector<bool> is_constant;  ///< by input of the graph: a tensor that no run writes
-  bool has_state = false;
+  std::vector<InputSource> sources;  ///< one for each input of the rewritten graph
+  size_t user_inputs = 0;
+  std::string needs_session;  ///< why; empty where it does not
+  int threads = 0;
   std::vector<std::string> log;
   std::unique_ptr<compiler::PlanCache> plans;
 
-  std::shared_ptr<const PlanEntry> entry(const std::vector<c10::IValue>& inputs,
-                                         const SymbolBindings& bindings) const;
-  std::vector<c10::IValue> execute(const ExecutorCall& call) const;
-  ExecutorCall call_of(const std::vector<c10::IValue>& inputs, const SymbolBindings& bindings) const {
-    static const TensorMap no_state;
-    return {inputs, tensors, no_state, bindings, nullptr};
+  int threads_now() const {
+    const int all = at::in_parallel_region() ? 1 : at::get_num_threads();
+    return threads > 0 ? std::min(threads, all) : all;
   }
+  /// nullptr: no inputs like these came along before.
+  std::shared_ptr<const PlanEntry> find(const CallInputs& inputs, PlanKey& key) const {
+    return compiler::make_key(inputs, threads_now(), key) ? plans->find(key) : nullptr;
+  }
+  std::shared_ptr<const PlanEntry> make(const CallInputs& inputs, PlanKey key,
+                                        const SymbolBindings& bindings) const;
+  /// For calls without a session: checks the inputs where they are new.
+  std::shared_ptr<const PlanEntry> entry(const std::vector<c10::IValue>& inputs) const;
+  std::vector<c10::IValue> interpret(const CallInputs& inputs, const NodeHook* hook) const {
+    return Interpreter(graph).run(inputs.collect(), hook);
+  }
+  void add_source(const GraphInput& input, const TensorMap& tensors, bool changes);
 };
 
-std::shared_ptr<const PlanEntry> CompiledModel::State::entry(const std::vector<c10::IValue>& inputs,
-                                                             const SymbolBindings& bindings) const {
-  const int threads = at::in_parallel_region() ? 1 : at::get_num_threads();
-  compiler::PlanKey key = compiler::make_key(inputs, is_constant, threads);
-  if (auto found = plans->find(key)) return found;
+std::shared_ptr<const PlanEntry> CompiledModel::State::make(const CallInputs& inputs, PlanKey key,
+                                                            const SymbolBindings& bindings) const {
   auto made = std::make_shared<PlanEntry>();
   try {
-    const compiler::PlanInputs plan_inputs{inputs, is_constant, bindings, threads};
+    compiler::PlanInputs plan_inputs{inputs.collect(), {}, bindings, threads_now()};
+    for (size_t i = 0; i < inputs.size(); ++i) plan_inputs.is_constant.push_back(inputs.is_constant(i));
     made->plan = compiler::Planner(*graph, plan_inputs).make();
   } catch (const compiler::NotPlannable& reason) {
     made->interpreter = std::make_unique<Interpreter>(graph);
@@ -141,50 +97,78 @@ std::shared_ptr<const PlanEntry> CompiledModel::State::entry(const std::vector<c
   return plans->insert(std::move(key), std::move(made));
 }
 
-std::vector<c10::IValue> CompiledModel::State::execute(const ExecutorCall& call) const {
-  std::vector<c10::IValue> inputs =
-      collect_graph_inputs(*graph, {call.inputs, tensors, call.state, call.bindings});
-  const std::shared_ptr<const PlanEntry> ready = entry(inputs, call.bindings);
-  if (!ready->plan) return ready->interpreter->run(std::move(inputs), call.hook);
-  const Plan& plan = *ready->plan;
-  Lease lease(plan);
-  Frame& frame = lease.frame();
-  AtenSplitter splitter;
-  frame.splitter = &splitter;
-  bind_tensors(plan, inputs, frame);
-  for (const auto& step : plan.steps) run_step(*step, frame, call.hook);
-  return results_of(plan, frame);
+std::shared_ptr<const PlanEntry> CompiledModel::State::entry(const std::vector<c10::IValue>& inputs) const {
+  thread_local PlanKey key;  // its memory serves all calls of this thread
+  const CallInputs call(sources, inputs, no_state());
+  if (inputs.size() == user_inputs) {
+    if (auto found = find(call, key)) return found;
+  }
+  const SymbolBindings bindings = check->check(inputs);
+  if (!compiler::make_key(call, threads_now(), key))
+    fail(ErrorCode::kUnsupported, "{}: an input is neither a dense tensor on the CPU nor a number",
+         module->name);
+  return make(call, key, bindings);
 }
 
 CompiledModel::CompiledModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
 CompiledModel::~CompiledModel() = default;
 
 std::vector<c10::IValue> CompiledModel::run(const ExecutorCall& call) const {
-  return state_->execute(call);
+  const CallInputs inputs(state_->sources, call.inputs, call.state);
+  if (has_lazy_input(call.inputs)) return state_->interpret(inputs, call.hook);
+  PlanKey key;
+  auto ready = state_->find(inputs, key);
+  if (!ready) {
+    if (!compiler::make_key(inputs, state_->threads_now(), key)) return state_->interpret(inputs, call.hook);
+    ready = state_->make(inputs, std::move(key), call.bindings);
+  }
+  if (!ready->plan) return ready->interpreter->run(inputs.collect(), call.hook);
+  const ActiveRun active;
+  return run_plan(*ready->plan, inputs, active.share_of(state_->threads_now()), call.hook);
 }
 
 std::vector<c10::IValue> CompiledModel::run(const std::vector<c10::IValue>& inputs) const {
-  if (state_->has_state)
-    fail(ErrorCode::kState, "{}: the model has state: run it in a Session", state_->module->name);
+  if (!state_->needs_session.empty())
+    fail(ErrorCode::kState, "{}: {}", state_->module->name, state_->needs_session);
   const at::NoGradGuard no_grad;
-  const SymbolBindings bindings = state_->check->check(inputs);
-  return state_->execute(state_->call_of(inputs, bindings));
+  const CallInputs call(state_->sources, inputs, no_state());
+  if (has_lazy_input(inputs)) {
+    state_->check->check(inputs);
+    return state_->interpret(call, nullptr);
+  }
+  const std::shared_ptr<const PlanEntry> ready = state_->entry(inputs);
+  if (!ready->plan) return ready->interpreter->run(call.collect(), nullptr);
+  const ActiveRun active;
+  return run_plan(*ready->plan, call, active.share_of(state_->threads_now()), nullptr);
+}
+
+void CompiledModel::run_into(const std::vector<c10::IValue>& inputs,
+                             const std::vector<at::Tensor>& outputs) const {
+  if (!state_->needs_session.empty())
+    fail(ErrorCode::kState, "{}: {}", state_->module->name, state_->needs_session);
+  const at::NoGradGuard no_grad;
+  const std::shared_ptr<const PlanEntry> ready = has_lazy_input(inputs) ? nullptr : state_->entry(inputs);
+  if (ready && ready->plan) {
+    const ActiveRun active;
+    run_plan_into(*ready->plan, CallInputs(state_->sources, inputs, no_state()),
+                  active.share_of(state_->threads_now()), outputs);
+    return;
+  }
+  compiler::copy_results(run(inputs), outputs);
 }
 
 void CompiledModel::warm_up(const std::vector<c10::IValue>& inputs) const {
-  const SymbolBindings bindings = state_->check->check(inputs);
-  state_->entry(collect_graph_inputs(*state_->graph, state_->call_of(inputs, bindings)), bindings);
+  state_->entry(inputs);
 }
 
 PlanReport CompiledModel::report(const std::vector<c10::IValue>& inputs) const {
-  const SymbolBindings bindings = state_->check->check(inputs);
-  const auto ready =
-      state_->entry(collect_graph_inputs(*state_->graph, state_->call_of(inputs, bindings)), bindings);
+  const auto ready = state_->entry(inputs);
   PlanReport report;
   report.interpreted = ready->why_interpreted;
   if (!ready->plan) return report;
   for (const auto& step : ready->plan->steps) {
-    report.steps.push_back({step->node->target(), step->node->source().layer, step->kernel()});
+    report.steps.push_back({step->node->target(), step->node->source().layer, step->kernel(),
+                            step->work.bytes, step->work.operations});
   }
   report.left_to_aten = ready->plan->left_to_aten;
   report.arena_bytes = ready->plan->arena_bytes;
@@ -201,24 +185,38 @@ const Graph& CompiledModel::graph() const {
   return *state_->graph;
 }
 
+void CompiledModel::State::add_source(const GraphInput& input, const TensorMap& tensors, bool changes) {
+  InputSource source{.user = input.kind == InputKind::kUser, .target = input.target};
+  if (source.user) {
+    source.user_index = user_inputs++;
+  } else {
+    const auto found = tensors.find(input.target);
+    if (found == tensors.end()) fail(ErrorCode::kNotFound, "the model has no tensor \"{}\"", input.target);
+    source.own = found->second;
+    source.constant = !changes;
+    if (changes) needs_session = "the model has state: run it in a Session";
+  }
+  sources.push_back(std::move(source));
+}
+
 std::shared_ptr<const CompiledModel> compile(std::shared_ptr<const GraphModule> module,
                                              const CompileOptions& options) {
   auto state = std::make_unique<CompiledModel::State>();
   state->graph = module->graph().clone();
-  state->tensors = *module->tensors();
-  compiler::run_passes(*state->graph, state->tensors, module->ranges, options.disabled_passes, state->log);
+  TensorMap tensors = *module->tensors();
+  compiler::run_passes(*state->graph, tensors, module->ranges, options.disabled_passes, state->log);
   state->check = std::make_unique<const InputCheck>(*module);
+  state->threads = options.threads;
   const std::vector<bool> written = inputs_written_in_place(*state->graph);
   std::set<std::string> mutated;
   for (const GraphOutput& output : state->graph->outputs()) {
     if (output.kind == OutputKind::kBufferMutation) mutated.insert(output.target);
+    if (output.kind == OutputKind::kInputMutation)
+      state->needs_session = "the model writes to its inputs: run it in a Session";
   }
   for (size_t i = 0; i < state->graph->inputs().size(); ++i) {
     const GraphInput& input = state->graph->inputs()[i];
-    const bool own = input.kind != InputKind::kUser;
-    const bool changes = written[i] || mutated.contains(input.target);
-    state->is_constant.push_back(own && !changes);
-    state->has_state = state->has_state || (own && changes);
+    state->add_source(input, tensors, written[i] || mutated.contains(input.target));
   }
   state->plans = std::make_unique<compiler::PlanCache>(options.max_plans);
   state->module = std::move(module);

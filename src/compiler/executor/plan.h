@@ -73,6 +73,12 @@ struct Frame {
   }
 };
 
+/// What a step cannot do without, for profiles.
+struct Work {
+  int64_t bytes = 0;       ///< of operands read and results written, each once
+  int64_t operations = 0;  ///< multiplications and additions of a product of matrices; 0 for all else
+};
+
 /// One operation of a plan. Immutable; any number of runs may use it at once.
 class Step {
  public:
@@ -82,6 +88,7 @@ class Step {
   virtual std::string kernel() const = 0;
 
   const Node* node = nullptr;  ///< for messages and profiles; kept alive by the compiled model
+  Work work;
 };
 
 /// For empty tensors: kernels need not be asked.
@@ -98,6 +105,18 @@ struct ResultPlan {
   c10::IValue value;  ///< of kValue: a number, None, …
 };
 
+/// A buffer that is made for each run and given to the caller.
+struct PlannedOutput {
+  int buffer = -1;
+  int result = -1;  ///< the result that is all of this buffer and nothing else is; -1: there is none
+};
+
+/// After this step nobody reads what ATen returned in this run.
+struct Drop {
+  int step = 0;
+  int buffer = 0;
+};
+
 /// A run's memory, used by one run at a time.
 using Instance = Frame;
 
@@ -107,7 +126,10 @@ class Plan {
   std::vector<Buffer> buffers;
   std::vector<std::unique_ptr<Step>> steps;
   std::vector<ResultPlan> results;
-  std::vector<int> outputs;  ///< buffers of kind kOutput
+  std::vector<int> inputs;  ///< buffers of kind kInput that something reads
+  std::vector<PlannedOutput> outputs;
+  std::vector<int> tensors_of_a_run;  ///< all buffers that hold a tensor only while a run lasts
+  std::vector<Drop> drops;            ///< in the order of the steps
   size_t arena_bytes = 0;
   std::vector<std::string> left_to_aten;  ///< "aten::sort in layer …: no native kernel"
 

@@ -4,7 +4,6 @@
 #include <bit>
 #include <functional>
 
-#include "base/errors.h"
 #include "graph/interpreter.h"
 
 namespace halftone::compiler {
@@ -12,34 +11,47 @@ namespace halftone::compiler {
 PlanEntry::PlanEntry() = default;
 PlanEntry::~PlanEntry() = default;
 
-PlanKey make_key(const std::vector<c10::IValue>& inputs, const std::vector<bool>& is_constant, int threads) {
-  PlanKey key{threads};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (is_constant[i]) continue;
-    const c10::IValue& value = inputs[i];
-    if (value.isTensor()) {
-      const at::Tensor& tensor = value.toTensor();
-      key.push_back(static_cast<int64_t>(tensor.scalar_type()));
-      key.push_back(tensor.dim());
-      key.insert(key.end(), tensor.sizes().begin(), tensor.sizes().end());
-      key.insert(key.end(), tensor.strides().begin(), tensor.strides().end());
-    } else if (value.isInt() || value.isBool()) {
-      key.push_back(-1);
-      key.push_back(value.isInt() ? value.toInt() : int64_t{value.toBool()});
-    } else if (value.isDouble()) {
-      key.push_back(-2);
-      key.push_back(std::bit_cast<int64_t>(value.toDouble()));
-    } else if (value.isString()) {
-      key.push_back(-3);
-      for (const char each : value.toStringRef()) key.push_back(each);
-      key.push_back(-3);
-    } else if (value.isNone()) {
-      key.push_back(-4);
-    } else {
-      fail(ErrorCode::kUnsupported, "input {} is a {}, which no plan can be made for", i, value.tagKind());
-    }
+namespace {
+
+bool add_tensor(const at::Tensor& tensor, PlanKey& key) {
+  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
+  key.push_back(static_cast<int64_t>(tensor.scalar_type()));
+  key.push_back(tensor.dim());
+  key.insert(key.end(), tensor.sizes().begin(), tensor.sizes().end());
+  key.insert(key.end(), tensor.strides().begin(), tensor.strides().end());
+  return true;
+}
+
+bool add_number(const c10::IValue& value, PlanKey& key) {
+  if (value.isInt() || value.isBool()) {
+    key.push_back(value.isInt() ? -1 : -5);
+    key.push_back(value.isInt() ? value.toInt() : int64_t{value.toBool()});
+  } else if (value.isDouble()) {
+    key.push_back(-2);
+    key.push_back(std::bit_cast<int64_t>(value.toDouble()));
+  } else if (value.isString()) {
+    key.push_back(-3);
+    key.push_back(static_cast<int64_t>(value.toStringRef().size()));
+    for (const char each : value.toStringRef()) key.push_back(each);
+  } else if (value.isNone()) {
+    key.push_back(-4);
+  } else {
+    return false;
   }
-  return key;
+  return true;
+}
+
+}  // namespace
+
+bool make_key(const CallInputs& inputs, int threads, PlanKey& key) {
+  key.clear();
+  key.push_back(threads);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs.is_constant(i)) continue;
+    const c10::IValue* number = inputs.number(i);
+    if (!(number ? add_number(*number, key) : add_tensor(inputs.tensor(i), key))) return false;
+  }
+  return true;
 }
 
 std::shared_ptr<const PlanEntry> PlanCache::find(const PlanKey& key) const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "compiler/executor/plan.h"
+#include "compiler/executor/run_plan.h"
 
 namespace halftone {
 class Interpreter;
@@ -32,7 +33,8 @@ struct PlanEntry {
 /// Everything that a plan depends on: sizes, strides and dtypes of the tensors, the numbers, the number of
 /// threads.
 using PlanKey = std::vector<int64_t>;
-PlanKey make_key(const std::vector<c10::IValue>& inputs, const std::vector<bool>& is_constant, int threads);
+/// Into `key`, whose memory is used again. False where an input is something that no plan can be made for.
+bool make_key(const CallInputs& inputs, int threads, PlanKey& key);
 
 /// Thread-safe; finding takes no lock. The least recently used entry makes room.
 class PlanCache {

@@ -85,6 +85,7 @@ std::unique_ptr<Plan> Planner::make() {
   for (const auto& node : graph_.nodes()) plan_node(*node);
   plan_results();
   place_buffers();
+  list_tensors();
   return std::move(plan_);
 }
 
@@ -299,7 +300,7 @@ void Planner::plan_results() {
     Buffer& buffer = plan_->buffers[static_cast<size_t>(slot->buffer)];
     if (buffer.kind == Buffer::Kind::kArena) {
       buffer.kind = Buffer::Kind::kOutput;
-      plan_->outputs.push_back(slot->buffer);
+      plan_->outputs.push_back({.buffer = slot->buffer});
     }
     plan_->results.push_back(
         {.kind = buffer.folded ? ResultPlan::Kind::kCopy : ResultPlan::Kind::kViewOfTensor, .slot = *slot});
@@ -318,6 +319,35 @@ void Planner::place_buffers() {
   const ArenaLayout layout = lay_out(lifetimes);
   for (size_t i = 0; i < in_arena.size(); ++i) plan_->buffers[in_arena[i]].offset = layout.offsets[i];
   plan_->arena_bytes = layout.bytes;
+}
+
+/// What a run binds, where, and when it lets go.
+void Planner::list_tensors() {
+  const int end = next_step();
+  for (size_t i = 0; i < plan_->buffers.size(); ++i) {
+    const Buffer& buffer = plan_->buffers[i];
+    const int index = static_cast<int>(i);
+    if (buffer.kind == Buffer::Kind::kInput) plan_->inputs.push_back(index);
+    if (buffer.kind == Buffer::Kind::kDynamic && buffer.last < end)
+      plan_->drops.push_back({std::max(buffer.first, buffer.last), index});
+    if (buffer.kind != Buffer::Kind::kConstant && buffer.kind != Buffer::Kind::kArena)
+      plan_->tensors_of_a_run.push_back(index);
+  }
+  std::stable_sort(plan_->drops.begin(), plan_->drops.end(),
+                   [](const Drop& a, const Drop& b) { return a.step < b.step; });
+  for (PlannedOutput& output : plan_->outputs) {
+    int users = 0;
+    for (size_t i = 0; i < plan_->results.size(); ++i) {
+      const ResultPlan& result = plan_->results[i];
+      if (result.kind == ResultPlan::Kind::kValue || result.slot.buffer != output.buffer) continue;
+      ++users;
+      const bool whole =
+          result.slot.meta.is_contiguous() && result.slot.meta.storage_offset() == 0 &&
+          extent_bytes(result.slot.meta) == plan_->buffers[static_cast<size_t>(output.buffer)].bytes;
+      output.result = whole ? static_cast<int>(i) : -1;
+    }
+    if (users != 1) output.result = -1;
+  }
 }
 
 Slot Planner::new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes,
@@ -407,7 +437,9 @@ Rows Planner::rows(const Slot& slot, const Node& node) {
   const Slot copy =
       new_slot(Buffer::Kind::kArena, slot.dtype(), slot.sizes(), contiguous_strides(slot.sizes()));
   touch(slot, next_step());
-  add_step(std::make_unique<CopyStep>(slot, copy), node);
+  auto step = std::make_unique<CopyStep>(slot, copy);
+  step->work.bytes = 2 * copy.numel() * static_cast<int64_t>(copy.meta.element_size());
+  add_step(std::move(step), node);
   touch(copy, next_step());  // the step that asked reads it
   return *try_rows(copy);
 }
@@ -430,6 +462,7 @@ void Planner::touch_operands(const Node& node, int step) {
 void Planner::add_step(std::unique_ptr<Step> step, const Node& node) {
   touch_operands(node, next_step());
   step->node = &node;
+  if (step->work.bytes == 0) step->work = work_of(node);
   plan_->steps.push_back(std::move(step));
 }
 

@@ -105,6 +105,8 @@ class Planner {
   void plan_aten(const Node& node, const std::string& reason);
   void plan_results();
   void place_buffers();
+  void list_tensors();
+  Work work_of(const Node& node) const;
 
   Slot new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);
   Slot dynamic_slot(const Value* value);

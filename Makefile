@@ -35,14 +35,16 @@ test: build ## all tests (what CI runs)
 test-long: build ## the tests that take hours too: ten million fuzz inputs, …
 	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
-bench: build ## our benchmarks
+bench: build ## our benchmarks, with their limits
 	@scripts/bench $(BUILD)
 
-bench-kernels: build ## every kernel beside the machine's limits and ATen's kernels; writes docs/performance.md
+bench-kernels: build ## every kernel beside the machine's limits and ATen's kernels
 	@scripts/bench_kernels $(BUILD)
 
-bench-peers: build ## the same, and ONNX Runtime in an environment of its own
+bench-peers: build ## kernels, MiniLM and ViT-B/16 beside PyTorch, ONNX Runtime and OpenVINO, in an environment of their own
 	@scripts/bench_kernels $(BUILD) --ort
+	@scripts/bench_encoder $(BUILD) --peers
+	@scripts/bench_vision $(BUILD) --peers
 
 accuracy: build ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
 	@scripts/accuracy $(BUILD) --count 200 --markdown docs/accuracy.md

@@ -1,5 +1,6 @@
 // Our kernels as contenders, one function for each operation and weight format.
 #include "data.h"
+#include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
@@ -111,6 +112,32 @@ Contender fp32(const Shape& s, Splitter& splitter) {
   return c;
 }
 
+Contender bf16(const Shape& s, Splitter& splitter) {
+  const kernels::Bf16LinearProblem p{s.m, s.n, s.k};
+  const auto& kernel = kernels::choose_bf16_linear(p);
+  auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
+  state->floats = random_floats(s.n * s.k, 2);
+  std::vector<uint16_t> bits;
+  for (float& w : state->floats) {
+    bits.push_back(kernels::to_bfloat16(w));
+    w = kernels::from_bfloat16(bits.back());
+  }
+  state->packed =
+      std::make_unique<Rotation>(kernels::bf16_packed_bytes(s.n, s.k, kernel.tile_n), [&](void* out) {
+        kernels::pack_bf16_weights({bits.data(), s.k, s.n, s.k}, kernel.tile_n, out);
+      });
+  state->set_workspace(
+      kernels::bf16_linear_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
+  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
+    kernels::bf16_linear(kernel, p, args, splitter);
+  });
+  c.label = "bf16";
+  c.peak = Peak::kFma;
+  c.bytes = static_cast<double>(s.n * s.k * 2);
+  c.bound = 1e-4;
+  return c;
+}
+
 Contender int8_weight_only(const Shape& s, Splitter& splitter) {
   const kernels::Int8WeightOnlyProblem p{s.m, s.n, s.k};
   const auto& kernel = kernels::choose_int8_weight_only(p);
@@ -210,6 +237,7 @@ Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& spl
 std::vector<Contender> linear_contenders(const Shape& s, Splitter& splitter) {
   std::vector<Contender> all;
   all.push_back(fp32(s, splitter));
+  all.push_back(bf16(s, splitter));
   all.push_back(int8(s, 7, splitter));
   all.push_back(int8(s, 8, splitter));
   all.push_back(int8_weight_only(s, splitter));

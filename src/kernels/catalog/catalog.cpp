@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "kernels/attention/attention.h"
+#include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "kernels/fp32_linear/fp32_linear.h"
@@ -21,9 +22,9 @@
 namespace halftone::kernels {
 namespace {
 
-constexpr std::string_view kSchemes[] = {"fp32",       "int8",       "int8-7bit",  "int8wo",    "int4wo:32",
-                                         "int4wo:64",  "int4wo:128", "int4wo:256", "int4dq:32", "int4dq:64",
-                                         "int4dq:128", "int4dq:256", "fp8wo",      "fp8dq"};
+constexpr std::string_view kSchemes[] = {"fp32",      "bf16",       "int8",       "int8-7bit",  "int8wo",
+                                         "int4wo:32", "int4wo:64",  "int4wo:128", "int4wo:256", "int4dq:32",
+                                         "int4dq:64", "int4dq:128", "int4dq:256", "fp8wo",      "fp8dq"};
 
 template <typename Kernel>
 void append(std::vector<CatalogEntry>& all, std::string_view operation, std::span<const Kernel> table) {
@@ -47,6 +48,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "int4_weight_only_linear", int4_weight_only_kernels());
   append(all, "int4_dynamic_linear", int4_dynamic_kernels());
   append(all, "fp32_linear", fp32_linear_kernels());
+  append(all, "bf16_linear", bf16_linear_kernels());
   append(all, "fp8_linear", fp8_linear_kernels());
   append(all, "embedding_rows", embedding_rows_kernels());
   append(all, "quantize_rows", quantize_rows_kernels());
@@ -67,6 +69,7 @@ std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::
          fmt::join(kSchemes, ", "));
   }
   if (scheme == "fp32") return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
+  if (scheme == "bf16") return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);
   if (scheme == "int8") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 8}, isa);
   if (scheme == "int8-7bit") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 7}, isa);
   if (scheme == "int8wo")

@@ -59,4 +59,46 @@ int64_t packed_weight_count(const PackedKind& kind, int64_t n, int64_t k, int ti
   return *count;
 }
 
+namespace {
+
+// tile_n is a multiple of 16, so that the factors end on a multiple of 64 bytes.
+int64_t factor_bytes(const PanelKind& kind, int64_t n, int tile_n) {
+  return kind.factors ? packed_panel_count(n, tile_n) * tile_n * int64_t{sizeof(float)} : 0;
+}
+
+}  // namespace
+
+size_t packed_panels_bytes(const PanelKind& kind, int64_t n, int64_t k, int tile_n) {
+  const int64_t weights = packed_weight_count(kind.kind, n, k, tile_n);
+  if (n > INT32_MAX || weights > (int64_t{1} << 61) / kind.element_bytes) {
+    fail(ErrorCode::kInvalidArgument, "{}: cannot pack {} channels of {} weights", kind.kind.operation, n, k);
+  }
+  return sizeof(PackedHeader) +
+         static_cast<size_t>(factor_bytes(kind, n, tile_n) + weights * kind.element_bytes);
+}
+
+PackedPanels begin_packed_panels(const PanelKind& kind, int64_t n, int64_t k, int tile_n, uint32_t format,
+                                 void* out) {
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile_n);
+  header.format = format;
+  header.n = n;
+  header.k = k;
+  begin_packed(kind.kind, header, out, packed_panels_bytes(kind, n, k, tile_n));
+  return open_packed_panels(kind, out, tile_n);
+}
+
+PackedPanels open_packed_panels(const PanelKind& kind, const void* block, int tile_n) {
+  const PackedHeader& header = open_packed(kind.kind, block, tile_n);
+  const auto* factor = reinterpret_cast<const float*>(&header + 1);
+  return {header.n,
+          header.k,
+          tile_n,
+          header.format,
+          packed_panel_count(header.n, tile_n),
+          header.k * tile_n * kind.element_bytes,
+          kind.factors ? factor : nullptr,
+          reinterpret_cast<const unsigned char*>(factor) + factor_bytes(kind, header.n, tile_n)};
+}
+
 }  // namespace halftone::kernels

@@ -19,7 +19,9 @@ struct PackedHeader {
   uint32_t has_zero_points;  ///< 0 or 1
   int64_t n;
   int64_t k;
-  uint8_t padding[24];
+  uint32_t format;  ///< the operation's own, such as a Float8Format or a number of bits
+  uint32_t tile_k;  ///< k that are neighbours in a panel; 0 where the layout says it all
+  uint8_t padding[16];
 };
 static_assert(sizeof(PackedHeader) == 64);
 
@@ -48,5 +50,43 @@ void check_packed_scale(const PackedKind& kind, float scale, int64_t channel, in
 
 /// panels * tile_n * k, or kInvalidArgument for negative sizes and for products past 2^61.
 int64_t packed_weight_count(const PackedKind& kind, int64_t n, int64_t k, int tile_n);
+
+/// Blocks of panels with one element for each k and column, nothing padded along k:
+///   header, one factor for each column (padded to whole panels; not for every kind), the panels
+///   panel p, k, column c  ->  the element of channel p * tile_n + c at k, zero bits beyond n.
+struct PanelKind {
+  PackedKind kind;
+  int element_bytes;
+  bool factors;
+};
+
+/// Such a block taken apart; it stays the caller's.
+struct PackedPanels {
+  int64_t n;
+  int64_t k;
+  int tile_n;
+  uint32_t format;
+  int64_t panel_count;
+  int64_t panel_bytes;
+  const float* factor;            ///< [panel_count * tile_n], or nullptr
+  const unsigned char* elements;  ///< panel_bytes for each panel
+};
+
+/// Throws kInvalidArgument for negative sizes and for sizes whose bytes overflow.
+size_t packed_panels_bytes(const PanelKind& kind, int64_t n, int64_t k, int tile_n);
+
+/// A cleared block at `out`, packed_panels_bytes long, for the caller to fill. Throws as begin_packed does.
+PackedPanels begin_packed_panels(const PanelKind& kind, int64_t n, int64_t k, int tile_n, uint32_t format,
+                                 void* out);
+
+/// Throws as open_packed does.
+PackedPanels open_packed_panels(const PanelKind& kind, const void* block, int tile_n);
+
+/// The first element of a channel in a block under construction; its next k is tile_n elements on.
+template <typename T>
+T* packed_column(const PackedPanels& packed, int64_t channel) {
+  auto* elements = reinterpret_cast<T*>(const_cast<unsigned char*>(packed.elements));
+  return elements + channel / packed.tile_n * packed.tile_n * packed.k + channel % packed.tile_n;
+}
 
 }  // namespace halftone::kernels

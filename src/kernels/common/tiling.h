@@ -9,8 +9,10 @@ namespace halftone::kernels {
 /// Task t covers row blocks [first_block(t), last_block(t)) and panels [first_panel(t), last_panel(t)).
 class Tiling {
  public:
-  /// `block_bytes`: packed bytes of one row block, `most_blocks`: what a task can hold at once.
-  Tiling(int64_t blocks, int64_t panels, int64_t block_bytes, int threads, int64_t most_blocks = INT64_MAX)
+  /// `block_bytes`: packed bytes of one row block, `most_blocks`: what a task can hold at once. Every task
+  /// but the last has a multiple of `unit` panels.
+  Tiling(int64_t blocks, int64_t panels, int64_t block_bytes, int threads, int64_t most_blocks = INT64_MAX,
+         int64_t unit = 1)
       : blocks_(blocks), panels_(panels) {
     blocks_per_task_ =
         std::clamp<int64_t>(kRowBytesPerTask / (block_bytes + 1), 4, std::max<int64_t>(blocks, 4));
@@ -18,7 +20,7 @@ class Tiling {
     const int64_t groups = (blocks + blocks_per_task_ - 1) / blocks_per_task_;
     const int64_t wanted =
         std::max<int64_t>(1, threads == 1 ? 1 : threads * kTasksPerThread / std::max<int64_t>(groups, 1));
-    panels_per_task_ = std::max<int64_t>(1, panels / wanted);
+    panels_per_task_ = std::max<int64_t>(1, panels / wanted / unit) * unit;
     panel_tasks_ = (panels + panels_per_task_ - 1) / panels_per_task_;
     tasks_ = groups * panel_tasks_;
   }

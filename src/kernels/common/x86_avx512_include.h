@@ -14,7 +14,7 @@
 namespace halftone::kernels {
 namespace {  // NOLINT(google-build-namespaces): see x86_avx2_math.h
 
-// SIMDe lacks these two. Masked with all lanes, because GCC 12 warns about the plain ones.
+// SIMDe lacks the masked ones. Masked with all lanes, because GCC 12 warns about the plain ones.
 
 /// 16 integers to floats.
 inline __m512 to_floats16(__m512i v) {
@@ -26,6 +26,15 @@ inline __m512 to_floats16(__m512i v) {
   return _mm512_loadu_ps(floats);
 #else
   return _mm512_maskz_cvtepi32_ps(0xffff, v);
+#endif
+}
+
+/// 32-bit lanes shifted up by 16.
+inline __m512i shift_up16(__m512i v) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  return _mm512_slli_epi32(v, 16);
+#else
+  return _mm512_maskz_slli_epi32(0xffff, v, 16);
 #endif
 }
 

@@ -39,13 +39,13 @@ struct Fp32LinearTile {
 struct Fp32LinearStep {
   const float* rows;  ///< packed by pack_rows with the same count
   int count;
-  const float* panel;    ///< the first
-  int64_t panel_stride;  ///< floats from one panel to the next
+  const void* panel;     ///< the first; floats, or what the kernel's own weights are
+  int64_t panel_stride;  ///< bytes from one panel to the next
   int panels;            ///< fp32_panels_at_once(count), or 1
   int64_t k;             ///< steps
   bool add;              ///< to what is in sums
   float* sums;           ///< [panels][count][tile_n], aligned to 64
-  const float* next;     ///< only a hint: what to fetch meanwhile,
+  const void* next;      ///< only a hint: what to fetch meanwhile,
   int64_t next_step;     ///< so many bytes for each step of k
 };
 
@@ -82,7 +82,7 @@ struct Fp32LinearArgs {
   Epilogue epilogue;
   void* workspace = nullptr;
   size_t workspace_bytes = 0;
-  /// Instead of x: the same in bfloat16, widened exactly. Not for fp8_linear.
+  /// Instead of x: the same in bfloat16, widened exactly. fp8_linear takes it where it keeps the activations.
   const uint16_t* x_bfloat16 = nullptr;
 };
 

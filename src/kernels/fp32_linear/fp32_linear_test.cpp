@@ -4,11 +4,9 @@
 
 #include <cmath>
 
-#include "cpu/thread_pool.h"
 #include "halftone/error.h"
-#include "kernels/common/test_support.h"
+#include "kernels/common/linear_test_support.h"
 #include "kernels/fp32_linear/kernels.h"
-#include "kernels/quantize_rows/quantize_rows.h"
 
 namespace halftone::kernels {
 namespace {
@@ -153,35 +151,11 @@ TEST(Fp32Linear, EpiloguesApplyInOrder) {
 
 TEST(Fp32Linear, OutputFormatsAreMadeFromTheFloats) {
   const Layer layer({9, 37, 40});
-  const int64_t m = layer.p.m, n = layer.p.n;
-  ThreadPool pool(2);
   for (const Fp32LinearKernel& kernel : test_kernels()) {
-    const std::vector<float> floats = layer.floats(kernel);
-    Guarded<uint16_t> half(m * n);
-    Epilogue e;
-    e.type = OutputType::kBFloat16;
-    e.out = half.data();
-    e.out_stride = n;
-    layer.run(kernel, e, pool);
-    for (int64_t i = 0; i < m * n; ++i)
-      EXPECT_EQ(half[i], to_bfloat16(floats[static_cast<size_t>(i)])) << kernel.name;
-
-    Guarded<uint8_t> bytes(m * n);
-    Guarded<float> scale(m);
-    Guarded<int32_t> zero(m);
-    e.type = OutputType::kQuantizedRows;
-    e.out = bytes.data();
-    e.out_scale = scale.data();
-    e.out_zero_point = zero.data();
-    layer.run(kernel, e, pool);
-    std::vector<uint8_t> q(static_cast<size_t>(n));
-    for (int64_t r = 0; r < m; ++r) {
-      const RowScale want =
-          quantize_rows_kernels().back().row(floats.data() + r * n, n, RowFormat::kU8, q.data());
-      EXPECT_EQ(scale[r], want.scale);
-      EXPECT_EQ(zero[r], want.zero_point);
-      EXPECT_EQ(std::memcmp(q.data(), bytes.data() + r * n, q.size()), 0) << kernel.name;
-    }
+    SCOPED_TRACE(kernel.name);
+    testing::expect_output_formats(
+        layer.floats(kernel), layer.p.n,
+        [&](const Epilogue& e, Splitter& splitter) { layer.run(kernel, e, splitter); });
   }
 }
 
@@ -201,17 +175,19 @@ TEST(Fp32Linear, NanAndInfinityReachTheirRowOnly) {
 }
 
 TEST(Fp32Linear, ThreadsGiveTheSameFloats) {
-  const Layer layer({61, 130, 300});
-  for (const Fp32LinearKernel& kernel : test_kernels()) {
-    const std::vector<float> want = layer.floats(kernel);
-    for (int threads : {2, 3}) {
-      ThreadPool pool(threads);
-      Guarded<float> out(layer.p.m * layer.p.n);
-      Epilogue e;
-      e.out = out.data();
-      e.out_stride = layer.p.n;
-      layer.run(kernel, e, pool);
-      EXPECT_EQ(out.copy(), want) << kernel.name;
+  for (int64_t m : {1, 2, 3, 5, 61}) {
+    const Layer layer({m, 1100, 300});
+    for (const Fp32LinearKernel& kernel : test_kernels()) {
+      const std::vector<float> want = layer.floats(kernel);
+      for (int threads : {2, 3, 5}) {
+        ThreadPool pool(threads);
+        Guarded<float> out(layer.p.m * layer.p.n);
+        Epilogue e;
+        e.out = out.data();
+        e.out_stride = layer.p.n;
+        layer.run(kernel, e, pool);
+        EXPECT_EQ(out.copy(), want) << kernel.name << " " << m << " " << threads;
+      }
     }
   }
 }

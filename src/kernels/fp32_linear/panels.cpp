@@ -22,6 +22,7 @@ constexpr int64_t kMostBlocks = 16;
 constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
 constexpr int64_t kSlab = kDepth * 32;  // expanded weights of one panel and one depth
 constexpr int kMostRows = 12;           // of a block of any kernel
+constexpr int kFusedPanels = 4;
 
 struct Run {
   const Fp32LinearKernel& kernel;
@@ -36,6 +37,16 @@ struct Run {
 
   bool fused() const {
     return source.multiply_rows != nullptr && blocks.count() == 1 && count(0) <= source.fused_rows;
+  }
+
+  // Of one k of a panel.
+  int64_t step_bytes() const { return int64_t{kernel.tile_n} * source.element_bytes; }
+
+  // Tasks are whole multiples of it: which panels are multiplied together, and with it the order of their
+  // sums, must not depend on the number of threads.
+  int64_t panels_at_once() const {
+    if (fused()) return kFusedPanels;
+    return blocks.count() == 1 && source.expand == nullptr ? fp32_panels_at_once(count(0)) : 1;
   }
 
   // Packs `steps` steps from k on; x points to the block's first row and to k.
@@ -90,10 +101,10 @@ struct Run {
     }
   }
 
-  // Panels and steps of k, as floats.
+  // Panels and steps of k, as the kernel multiplies them.
   struct Slab {
-    const float* w;
-    const float* next;  // the same steps of the next panel; only a hint
+    const unsigned char* w;
+    const unsigned char* next;  // the same steps of the next panel; only a hint
     int64_t panel;
     int panels;
     int64_t k, steps;
@@ -104,19 +115,19 @@ struct Run {
   Slab open(int64_t panel, int64_t panels_left, int64_t k, int64_t steps, float* slab) const {
     if (source.expand != nullptr) {
       source.expand(source.packed, panel, k, steps, slab);
-      return {slab, slab, panel, 1, k, steps};
+      const auto* w = reinterpret_cast<const unsigned char*>(slab);
+      return {w, w, panel, 1, k, steps};
     }
     const int wanted = fp32_panels_at_once(count(0));
-    const float* w = source.floats + (panel * problem.k + k) * kernel.tile_n;
-    return {w, w + problem.k * kernel.tile_n, panel, panels_left >= wanted ? wanted : 1, k, steps};
+    const unsigned char* w = source.ready + (panel * problem.k + k) * step_bytes();
+    return {w, w + problem.k * step_bytes(), panel, panels_left >= wanted ? wanted : 1, k, steps};
   }
 
   // One block of rows, the `turn`-th of `turns` that meet this slab. The last slab of k finishes the tiles.
   void step(int64_t b, const Slab& s, int64_t turn, int64_t turns, float* sums) const {
-    const float* next = s.next + s.steps * kernel.tile_n * turn / turns;
+    const unsigned char* next = s.next + s.steps * step_bytes() * turn / turns;
     kernel.multiply({rows + blocks.begin(b) * problem.k + s.k * count(b), count(b), s.w,
-                     problem.k * kernel.tile_n, s.panels, s.steps, s.k > 0, sums, next,
-                     kernel.tile_n * int64_t{sizeof(float)} / turns});
+                     problem.k * step_bytes(), s.panels, s.steps, s.k > 0, sums, next, step_bytes() / turns});
     if (s.k + s.steps >= problem.k) finish(b, s.panel, s.panels, sums);
   }
 
@@ -131,12 +142,8 @@ struct Run {
   // Few rows without expanding anything, four panels at once.
   void compute_fused(int64_t first_panel, int64_t last_panel, float* sums) const {
     while (first_panel < last_panel) {
-      const int panels = last_panel - first_panel >= 4 ? 4 : 1;
-      if (source.multiply_rows != nullptr) {
-        source.multiply_rows(source.packed, rows, count(0), first_panel, panels, sums);
-      } else {
-        source.multiply_row(source.packed, args.x, first_panel, panels, sums);
-      }
+      const int panels = last_panel - first_panel >= kFusedPanels ? kFusedPanels : 1;
+      source.multiply_rows(source.packed, rows, count(0), first_panel, panels, sums);
       finish(0, first_panel, panels, sums);
       first_panel += panels;
     }
@@ -188,20 +195,17 @@ void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p,
                 scratch.output.redirect(args.epilogue)};
 
   const int64_t blocks = run.blocks.count();
-  const bool in_place = p.m == 1 && source.multiply_rows == nullptr && source.multiply_row != nullptr;
-  if (in_place) {
-    // nothing to prepare
-  } else if (p.m * p.k <= kSerialPrepare) {
+  if (p.m * p.k <= kSerialPrepare) {
     for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
   } else {
     splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
   }
   const int64_t block_bytes = kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
-  const Tiling tiling(blocks, source.panel_count, block_bytes, splitter.threads(), kMostBlocks);
+  const Tiling tiling(blocks, source.panel_count, block_bytes, splitter.threads(), kMostBlocks,
+                      run.panels_at_once());
   splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
     float* sums = scratch.sums + thread * (kSumsPerThread + kSlab);
-    if (in_place || run.fused())
-      return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), sums);
+    if (run.fused()) return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), sums);
     run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
                 tiling.last_panel(task), sums, sums + kSumsPerThread);
   });

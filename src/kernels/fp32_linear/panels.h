@@ -14,13 +14,12 @@ namespace halftone::kernels {
 /// Where panels come from. Borrowed for a call.
 struct Fp32Panels {
   int64_t panel_count = 0;
-  const float* floats = nullptr;  ///< ready panels, as fp32_linear packs them; or:
-  const void* packed = nullptr;   ///< what the two functions below read
+  /// Ready panels [k][tile_n], which the kernel's own multiply reads; or:
+  const unsigned char* ready = nullptr;
+  int element_bytes = 4;         ///< of ready panels
+  const void* packed = nullptr;  ///< what the functions below read
   /// Steps [k, k + steps) of a panel to [steps][tile_n] floats. k is a multiple of 256.
   void (*expand)(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out) = nullptr;
-  /// Optional, for one row: sums [panels][tile_n] of 1 or 4 panels, all of k, straight from the packed
-  /// weights.
-  void (*multiply_row)(const void* packed, const float* x, int64_t panel, int panels, float* sums) = nullptr;
   /// Optional, for 1 to fused_rows rows [k][count]: sums [panels][count][tile_n] of 1 to 4 panels, all of k.
   void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
                         float* sums) = nullptr;

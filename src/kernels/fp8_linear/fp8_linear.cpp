@@ -17,8 +17,8 @@ const char* take_all(const Fp8LinearProblem&) {
 constexpr Fp8LinearKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"fp8_linear_f32f8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, fp8_expand_avx2,
-     fp8_multiply_row_avx2, fp8_round_row_avx2},
-    {"fp8_linear_f32f8_6x16_avx2", Isa::kAvx2, take_all, 16, fp8_expand_avx2, fp8_multiply_row_avx2,
+     fp8_multiply_rows_avx2, fp8_round_row_avx2},
+    {"fp8_linear_f32f8_6x16_avx2", Isa::kAvx2, take_all, 16, fp8_expand_avx2, fp8_multiply_rows_avx2,
      fp8_round_row_avx2},
 #endif
     {"fp8_linear_f32f8_4x16_scalar", Isa::kScalar, take_all, 16, fp8_expand_scalar, nullptr,
@@ -76,21 +76,20 @@ size_t fp8_linear_workspace_bytes(const Fp8LinearProblem& p, int threads, Output
 
 void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const Fp32LinearArgs& args,
                 Splitter& splitter) {
-  const Fp8Packed weights = open_fp8_packed(args.weights, kernel.tile_n);
+  const PackedPanels weights = open_fp8_packed(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  if (weights.n != p.n || weights.k != p.k) {
-    fail(ErrorCode::kInvalidArgument, "fp8_linear: the weights are {}x{}, the problem says {}x{}", weights.n,
-         weights.k, p.n, p.k);
-  }
-  if (args.x == nullptr) fail(ErrorCode::kInvalidArgument, "fp8_linear: no input");
-  if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "fp8_linear: no output");
   const Fp32LinearProblem floats{p.m, p.n, p.k};
+  check_panel_args("fp8_linear", floats, {p.m, weights.n, weights.k}, args);
+  const bool dynamic = p.activations == Fp8Activations::kDynamicE4m3;
+  if (dynamic && args.x == nullptr) {
+    fail(ErrorCode::kInvalidArgument,
+         "fp8_linear: bfloat16 activations must be widened before they are rounded to e4m3fn");
+  }
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
   source.expand = kernel.expand;
-  source.multiply_row = kernel.multiply_row;
-  const bool dynamic = p.activations == Fp8Activations::kDynamicE4m3;
+  source.multiply_rows = kernel.multiply_rows;
   run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats,
                   dynamic ? round_rows(kernel, p, args, splitter) : args, source, splitter);
 }

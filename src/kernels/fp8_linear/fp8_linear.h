@@ -1,7 +1,7 @@
 // fp8_linear: y = x · Wᵀ with 8-bit floating-point weights, one scale for each output channel (or one for
 // all).
 //
-//   x [m][k] fp32;  W [n][k] bytes qw in e4m3fn or e5m2 (float8.h), scale sw [n]
+//   x [m][k] fp32 (kFloat32: or bf16);  W [n][k] bytes qw in e4m3fn or e5m2 (float8.h), scale sw [n]
 //   kFloat32:      s[i][j] = Σ_k x[i][k] · (qw[j][k] · sw[j])                   the activations are kept
 //   kDynamicE4m3:  s[i][j] = Σ_k (qx[i][k] · sx[i]) · (qw[j][k] · sw[j])        the activations are rounded,
 //   row by row:
@@ -43,9 +43,10 @@ struct Fp8LinearKernel {
   const char* (*refuse)(const Fp8LinearProblem&);
   int tile_n;  ///< how weights must be packed; the same as that of fp32_linear's kernel at `isa`, which
                ///< multiplies
-  /// As in Fp32Panels, on an Fp8Packed.
+  /// As in Fp32Panels, on a PackedPanels.
   void (*expand)(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
-  void (*multiply_row)(const void* packed, const float* x, int64_t panel, int panels, float* sums);
+  void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                        float* sums);
   /// y = qx · sx of one row, NaN throughout if the row is not finite; returns sx (then NaN).
   float (*round_row)(const float* x, int64_t k, float* y);
 };

@@ -7,7 +7,7 @@
 
 #include "cpu/thread_pool.h"
 #include "halftone/error.h"
-#include "kernels/common/test_support.h"
+#include "kernels/common/linear_test_support.h"
 #include "kernels/fp8_linear/kernels.h"
 
 namespace halftone::kernels {
@@ -37,7 +37,7 @@ struct Layer {
   }
 
   std::vector<float> run(const Fp8LinearKernel& kernel, Splitter& splitter, Epilogue e = {},
-                         int64_t scale_stride = 1) const {
+                         int64_t scale_stride = 1, const uint16_t* halves = nullptr) const {
     Aligned packed(fp8_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_fp8_weights({w.data(), p.k, scale.data(), scale_stride, p.n, p.k, format}, kernel.tile_n,
                      packed.data());
@@ -46,7 +46,8 @@ struct Layer {
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     e.out = out.data();
     e.out_stride = p.n;
-    fp8_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    const float* floats = halves != nullptr ? nullptr : x.data();
+    fp8_linear(kernel, p, {floats, p.k, packed.data(), e, workspace.data(), bytes, halves}, splitter);
     return out.copy();
   }
 
@@ -93,7 +94,7 @@ TEST(Fp8Linear, TableIsWellFormedAndFitsTheMultiplyingKernels) {
 
 TEST(Fp8Linear, EdgeSizesAreWithinTheBound) {
   for (Fp8Activations mode : kAllActivationModes) {
-    for (int64_t m : {1, 2, 6, 7, 13}) {
+    for (int64_t m : {1, 2, 3, 4, 5, 6, 7, 13}) {
       for (int64_t n : {1, 15, 16, 17, 64, 65, 130}) {
         for (int64_t k : {1, 2, 7, 33, 256, 257, 600}) {
           Layer({m, n, k, mode}).expect_within_bound();
@@ -162,16 +163,22 @@ TEST(Fp8Linear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
     const Layer layer({1, 150, 70}, format);
     Aligned block(fp8_packed_bytes(150, 70, 32));
     pack_fp8_weights({layer.w.data(), 70, layer.scale.data(), 1, 150, 70, format}, 32, block.data());
-    const Fp8Packed packed = open_fp8_packed(block.data(), 32);
+    const PackedPanels packed = open_fp8_packed(block.data(), 32);
     Guarded<float> want(64 * 32), got(64 * 32);
     fp8_expand_scalar(&packed, 2, 3, 64, want.data());
     fp8_expand_avx2(&packed, 2, 3, 64, got.data());
     EXPECT_EQ(want.copy(), got.copy());
-    Guarded<float> four(4 * 32), one(32);
-    fp8_multiply_row_avx2(&packed, layer.x.data(), 0, 4, four.data());
-    for (int64_t p = 0; p < 4; ++p) {
-      fp8_multiply_row_avx2(&packed, layer.x.data(), p, 1, one.data());
-      EXPECT_EQ(std::memcmp(one.data(), four.data() + p * 32, 32 * sizeof(float)), 0) << p;
+    for (int count = 1; count <= 6; ++count) {
+      Guarded<float> rows(count * 70), four(4 * count * 32), one(count * 32);
+      Random(7).fill_normal(rows);
+      fp8_multiply_rows_avx2(&packed, rows.data(), count, 0, 4, four.data());
+      for (int64_t p = 0; p < 4; ++p) {
+        fp8_multiply_rows_avx2(&packed, rows.data(), count, p, 1, one.data());
+        EXPECT_EQ(std::memcmp(one.data(), four.data() + p * count * 32,
+                              sizeof(float) * 32 * static_cast<size_t>(count)),
+                  0)
+            << count << " " << p;
+      }
     }
   }
 #endif
@@ -198,6 +205,19 @@ TEST(Fp8Linear, ThreadsEpiloguesAndNanWork) {
         }
       }
     }
+  }
+}
+
+TEST(Fp8Linear, Bfloat16ActivationsAreTheSameAsWidenedAndAreNotRounded) {
+  SerialSplitter serial;
+  for (int64_t m : {1, 4, 9}) {
+    Layer layer({m, 70, 300});
+    Guarded<uint16_t> halves(layer.x.size());
+    testing::round_to_bfloat16(layer.x, halves);
+    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels()))
+      EXPECT_EQ(layer.run(kernel, serial, {}, 1, halves.data()), layer.run(kernel, serial)) << kernel.name;
+    layer.p.activations = Fp8Activations::kDynamicE4m3;
+    EXPECT_THROW(layer.run(fp8_linear_kernels().back(), serial, {}, 1, halves.data()), Error);
   }
 }
 

@@ -16,7 +16,8 @@ void float8_decode_avx2(const uint8_t* bytes, int64_t count, Float8Format format
 float fp8_round_row_avx2(const float* x, int64_t k, float* y);
 void fp8_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
 /// For panels of 16 and of 32.
-void fp8_multiply_row_avx2(const void* packed, const float* x, int64_t panel, int panels, float* sums);
+void fp8_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
+                            float* sums);
 #else
 inline constexpr auto float8_encode_avx2 = float8_encode_scalar;
 inline constexpr auto float8_decode_avx2 = float8_decode_scalar;

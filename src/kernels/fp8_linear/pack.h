@@ -1,32 +1,15 @@
-// Packing of fp8_linear's weights: a header, one factor for each channel (padded to whole panels), then the
-// panels:
-//   panel p, k, column c  ->  the byte w[p * tile_n + c][k], zero beyond n. Nothing is padded along k.
-// A factor belongs to the byte read as the upper bits of a half-precision number: for e5m2 that is its value
-// and the factor is the scale; for e4m3fn (one exponent bit less) it is its value / 256 and the factor is 256
-// scales.
+// Packing of fp8_linear's weights: the panels of packed_block.h. Their format is the Float8Format, their
+// elements are the bytes of the weights, and a factor belongs to the byte read as the upper bits of a
+// half-precision number: for e5m2 that is its value and the factor is the scale; for e4m3fn (one exponent bit
+// less) it is its value / 256 and the factor is 256 scales.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
+#include "kernels/common/packed_block.h"
 #include "kernels/fp8_linear/float8.h"
 
 namespace halftone::kernels {
 
-inline constexpr uint32_t kFp8PackVersion = 1;
-inline constexpr size_t kFp8PackAlignment = 64;
-
-/// At the front of every packed block.
-struct Fp8PackHeader {
-  char magic[8];  ///< "htfp8_w"
-  uint32_t version;
-  uint32_t tile_n;
-  int64_t n;
-  int64_t k;
-  uint32_t format;  ///< Float8Format
-  uint8_t padding[28];
-};
-static_assert(sizeof(Fp8PackHeader) == 64);
+inline constexpr uint32_t kFp8PackVersion = 2;
 
 /// Plain weights, borrowed: w [n][stride] bytes; scale [n] with scale_stride 1, or one scale for all with 0.
 struct Fp8Weights {
@@ -46,18 +29,8 @@ size_t fp8_packed_bytes(int64_t n, int64_t k, int tile_n);
 /// that is negative, NaN or so large that a weight could overflow, and for a weight that is NaN or infinite.
 void pack_fp8_weights(const Fp8Weights& weights, int tile_n, void* out);
 
-/// A packed block taken apart.
-struct Fp8Packed {
-  int64_t n;
-  int64_t k;
-  Float8Format format;
-  int tile_n;
-  int64_t panel_count;
-  const float* factor;    ///< [panel_count * tile_n]
-  const uint8_t* panels;  ///< k * tile_n bytes each
-};
-
-/// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
-Fp8Packed open_fp8_packed(const void* block, int tile_n);
+/// The format is a Float8Format. Throws kInvalidArgument unless `block` is an aligned packed block of this
+/// version and tile.
+PackedPanels open_fp8_packed(const void* block, int tile_n);
 
 }  // namespace halftone::kernels

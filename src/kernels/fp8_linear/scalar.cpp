@@ -22,12 +22,13 @@ float fp8_round_row_scalar(const float* x, int64_t k, float* y) {
 }
 
 void fp8_expand_scalar(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out) {
-  const auto& p = *static_cast<const Fp8Packed*>(packed);
-  const uint8_t* q = p.panels + (panel * p.k + k) * p.tile_n;
+  const auto& p = *static_cast<const PackedPanels*>(packed);
+  const auto format = static_cast<Float8Format>(p.format);
+  const uint8_t* q = p.elements + panel * p.panel_bytes + k * p.tile_n;
   const float* factor = p.factor + panel * p.tile_n;
-  const float unit = p.format == Float8Format::kE4m3fn ? 0x1p-8f : 1.0f;  // see pack.h
+  const float unit = format == Float8Format::kE4m3fn ? 0x1p-8f : 1.0f;  // see pack.h
   for (int64_t i = 0; i < steps * p.tile_n; ++i) {
-    out[i] = float8_to_float(q[i], p.format) * unit * factor[i % p.tile_n];
+    out[i] = float8_to_float(q[i], format) * unit * factor[i % p.tile_n];
   }
 }
 

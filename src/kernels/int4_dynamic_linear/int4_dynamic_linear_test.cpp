@@ -7,9 +7,8 @@
 
 #include "cpu/thread_pool.h"
 #include "halftone/error.h"
-#include "kernels/common/test_support.h"
+#include "kernels/common/linear_test_support.h"
 #include "kernels/int4_dynamic_linear/kernels.h"
-#include "kernels/quantize_rows/quantize_rows.h"
 
 namespace halftone::kernels {
 namespace {
@@ -213,47 +212,20 @@ TEST(Int4DynamicLinear, EveryEpilogueIsTheSumsFinished) {
   }
 }
 
-TEST(Int4DynamicLinear, Bfloat16AndQuantizedRowsComeFromTheSameFloats) {
+TEST(Int4DynamicLinear, OutputFormatsAreMadeFromTheFloats) {
   const Layer layer({6, 35, 96, 32}, false);
-  const int64_t m = layer.p.m, n = layer.p.n;
-  ThreadPool pool(2);
   for (const Int4DynamicKernel& kernel : test_kernels()) {
-    const std::vector<float> floats = layer.run(kernel);
-    Guarded<uint16_t> halves(m * n);
-    Epilogue e;
-    e.type = OutputType::kBFloat16;
-    e.out = halves.data();
-    e.out_stride = n;
-    layer.run_to(kernel, e, pool);
-    for (int64_t i = 0; i < m * n; ++i)
-      EXPECT_EQ(halves[i], to_bfloat16(floats[static_cast<size_t>(i)])) << kernel.name;
-
-    Guarded<uint8_t> bytes(m * n);
-    Guarded<float> scale(m);
-    Guarded<int32_t> zero(m);
-    e.type = OutputType::kQuantizedRows;
-    e.out = bytes.data();
-    e.out_scale = scale.data();
-    e.out_zero_point = zero.data();
-    layer.run_to(kernel, e, pool);
-    std::vector<uint8_t> q(static_cast<size_t>(n));
-    for (int64_t r = 0; r < m; ++r) {
-      const RowScale want =
-          quantize_rows_kernels().back().row(floats.data() + r * n, n, RowFormat::kU8, q.data());
-      EXPECT_EQ(scale[r], want.scale);
-      EXPECT_EQ(zero[r], want.zero_point);
-      EXPECT_EQ(std::memcmp(q.data(), bytes.data() + r * n, q.size()), 0) << kernel.name;
-    }
+    SCOPED_TRACE(kernel.name);
+    testing::expect_output_formats(layer.run(kernel), layer.p.n, [&](const Epilogue& e, Splitter& splitter) {
+      layer.run_to(kernel, e, splitter);
+    });
   }
 }
 
 TEST(Int4DynamicLinear, Bfloat16ActivationsAreTheSameAsWidened) {
   Layer layer({5, 35, 608, 32}, true);
   Guarded<uint16_t> halves(layer.x.size());
-  for (int64_t i = 0; i < layer.x.size(); ++i) {
-    halves[i] = to_bfloat16(layer.x[i]);
-    layer.x[i] = from_bfloat16(halves[i]);
-  }
+  testing::round_to_bfloat16(layer.x, halves);
   for (const Int4DynamicKernel& kernel : test_kernels()) {
     const std::vector<float> want = layer.run(kernel);
     layer.halves = halves.data();

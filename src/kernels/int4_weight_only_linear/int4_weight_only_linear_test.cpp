@@ -6,7 +6,7 @@
 
 #include "cpu/thread_pool.h"
 #include "halftone/error.h"
-#include "kernels/common/test_support.h"
+#include "kernels/common/linear_test_support.h"
 #include "kernels/int4_weight_only_linear/kernels.h"
 
 namespace halftone::kernels {
@@ -187,10 +187,7 @@ TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
   for (int64_t m : {1, 4, 9}) {
     Layer layer({m, 70, 512, 128}, true);
     Guarded<uint16_t> halves(layer.x.size());
-    for (int64_t i = 0; i < layer.x.size(); ++i) {
-      halves[i] = to_bfloat16(layer.x[i]);
-      layer.x[i] = from_bfloat16(halves[i]);
-    }
+    testing::round_to_bfloat16(layer.x, halves);
     SerialSplitter serial;
     for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels()))
       EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;

@@ -33,7 +33,7 @@ struct Int8WeightOnlyKernel {
   const char* (*refuse)(const Int8WeightOnlyProblem&);
   int tile_n;  ///< how weights must be packed; the same as that of fp32_linear's kernel at `isa`, which
                ///< multiplies
-  /// As in Fp32Panels, on an Int8WeightOnlyPacked.
+  /// As in Fp32Panels, on a PackedPanels.
   void (*expand)(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
   void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
                         float* sums);

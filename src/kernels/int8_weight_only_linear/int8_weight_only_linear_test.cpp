@@ -6,7 +6,7 @@
 
 #include "cpu/thread_pool.h"
 #include "halftone/error.h"
-#include "kernels/common/test_support.h"
+#include "kernels/common/linear_test_support.h"
 #include "kernels/int8_weight_only_linear/kernels.h"
 
 namespace halftone::kernels {
@@ -93,7 +93,7 @@ TEST(Int8WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
   const Layer layer({1, 150, 70});
   Aligned block(int8_weight_only_packed_bytes(150, 70, 32));
   pack_int8_weight_only({layer.w.data(), 70, layer.scale.data(), 150, 70}, 32, block.data());
-  const Int8WeightOnlyPacked packed = open_int8_weight_only(block.data(), 32);
+  const PackedPanels packed = open_int8_weight_only(block.data(), 32);
   Guarded<float> want(64 * 32), got(64 * 32);
   int8_expand_scalar(&packed, 2, 3, 64, want.data());
   int8_expand_avx2(&packed, 2, 3, 64, got.data());
@@ -135,10 +135,7 @@ TEST(Int8WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
   for (int64_t m : {1, 4, 9}) {
     Layer layer({m, 70, 300});
     Guarded<uint16_t> halves(layer.x.size());
-    for (int64_t i = 0; i < layer.x.size(); ++i) {
-      halves[i] = to_bfloat16(layer.x[i]);
-      layer.x[i] = from_bfloat16(halves[i]);
-    }
+    testing::round_to_bfloat16(layer.x, halves);
     SerialSplitter serial;
     for (const Int8WeightOnlyKernel& kernel : testing::runnable(int8_weight_only_kernels()))
       EXPECT_EQ(layer.run(kernel, serial, {}, halves.data()), layer.run(kernel, serial)) << kernel.name;

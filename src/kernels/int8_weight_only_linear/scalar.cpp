@@ -3,9 +3,9 @@
 namespace halftone::kernels {
 
 void int8_expand_scalar(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out) {
-  const auto& p = *static_cast<const Int8WeightOnlyPacked*>(packed);
-  const int8_t* q = p.panels + (panel * p.k + k) * p.tile_n;
-  const float* scale = p.scale + panel * p.tile_n;
+  const auto& p = *static_cast<const PackedPanels*>(packed);
+  const auto* q = reinterpret_cast<const int8_t*>(p.elements + panel * p.panel_bytes + k * p.tile_n);
+  const float* scale = p.factor + panel * p.tile_n;
   for (int64_t i = 0; i < steps; ++i) {
     for (int c = 0; c < p.tile_n; ++c)
       out[i * p.tile_n + c] = static_cast<float>(q[i * p.tile_n + c]) * scale[c];

@@ -1,25 +1,22 @@
 // Measures what it takes from the file to the first result: time, and peak memory of the process. Each
 // measurement is a fresh child process of this program, because a peak never goes down again.
-#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/ones.h>
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "common/candidate.h"
+#include "common/child.h"
+#include "common/memory.h"
 #include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/graph_module.h"
@@ -32,44 +29,13 @@ constexpr int kRounds = 5;
 constexpr double kSecondsLimit = 0.5;
 constexpr double kFileFactor = 1.3;
 constexpr double kFixedMb = 150;
-// Values of the model's symbolic sizes, in the order in which the inputs name them: batch, tokens.
-constexpr int64_t kSymbolValues[] = {1, 16};
+const std::vector<int64_t> kShape = {1, 16};  // batch, tokens
 
 struct Measurement {
   double seconds = 0;
   double baseline_mb = 0;  ///< peak before loading: the program and libtorch
   double peak_mb = 0;
 };
-
-/// VmHWM of this process.
-double peak_mb() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) * 1024 / 1e6;  // kB there are 1024 bytes
-  }
-  throw std::runtime_error("/proc/self/status has no VmHWM");
-}
-
-std::vector<c10::IValue> make_inputs(const GraphModule& module) {
-  SymbolBindings bindings;
-  std::vector<c10::IValue> inputs;
-  for (const GraphInput& input : module.graph().inputs()) {
-    if (input.kind != InputKind::kUser) continue;
-    if (!input.value->meta()) throw std::runtime_error(input.target + ": not a tensor of known shape");
-    std::vector<int64_t> sizes;
-    for (const SymExpr& size : input.value->meta()->sizes) {
-      if (size.is_symbol() && !bindings.contains(size.symbol())) {
-        if (bindings.size() == std::size(kSymbolValues))
-          throw std::runtime_error(input.target + ": too many symbols");
-        const int64_t value = kSymbolValues[bindings.size()];
-        bindings.emplace(size.symbol(), value);
-      }
-      sizes.push_back(size.evaluate(bindings));
-    }
-    inputs.emplace_back(at::ones(sizes, input.value->meta()->dtype));
-  }
-  return inputs;
-}
 
 std::shared_ptr<GraphModule> load(const std::string& path, bool map) {
   return path.ends_with(".ht") ? load_checkpoint(path, {.map = map}) : load_pt2(path, {.map_weights = map});
@@ -78,13 +44,13 @@ std::shared_ptr<GraphModule> load(const std::string& path, bool map) {
 Measurement measure_here(const std::string& path, bool map) {
   const c10::AutoGradMode no_grad(false);
   Measurement result;
-  result.baseline_mb = peak_mb();
+  result.baseline_mb = bench::peak_mb();
   const auto start = std::chrono::steady_clock::now();
   std::shared_ptr<const GraphModule> module = load(path, map);
   Session session(module);
-  const std::vector<c10::IValue> outputs = session.run(make_inputs(*module));
+  const std::vector<c10::IValue> outputs = session.run(bench::make_inputs(*module, kShape));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  result.peak_mb = peak_mb();
+  result.peak_mb = bench::peak_mb();
   if (outputs.empty() || !outputs[0].isTensor() || !outputs[0].toTensor().isfinite().all().item().toBool()) {
     throw std::runtime_error("the first result is not a finite tensor");
   }
@@ -92,30 +58,11 @@ Measurement measure_here(const std::string& path, bool map) {
 }
 
 Measurement measure_in_child(const std::string& path, bool map) {
-  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
-  int pipe_ends[2];
-  if (pipe(pipe_ends) != 0) throw std::runtime_error("pipe failed");
-  const pid_t child = fork();
-  if (child < 0) throw std::runtime_error("fork failed");
-  if (child == 0) {
-    dup2(pipe_ends[1], STDOUT_FILENO);
-    execl(self.c_str(), self.c_str(), path.c_str(), map ? "--child" : "--child-no-mmap", nullptr);
-    _exit(127);
-  }
-  close(pipe_ends[1]);
-  std::unique_ptr<std::FILE, decltype(&std::fclose)> out(fdopen(pipe_ends[0], "r"), &std::fclose);
   Measurement result;
-  const int fields =
-      std::fscanf(out.get(), "%lf %lf %lf", &result.seconds, &result.baseline_mb, &result.peak_mb);
-  int status = 0;
-  waitpid(child, &status, 0);
-  if (fields != 3 || status != 0) throw std::runtime_error("the child process failed");
+  const std::string text = bench::output_of_child({path, map ? "--child" : "--child-no-mmap"});
+  if (std::sscanf(text.c_str(), "%lf %lf %lf", &result.seconds, &result.baseline_mb, &result.peak_mb) != 3)
+    throw std::runtime_error("the child printed something else: " + text);
   return result;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 const char* verdict(bool pass) {
@@ -138,12 +85,12 @@ Report report(const std::string& path, bool map) {
     seconds.push_back(one.seconds);
     if (one.peak_mb > worst.peak_mb) worst = one;
   }
-  const bool fast = median(seconds) < kSecondsLimit;
+  const bool fast = bench::quantile(seconds, 0.5) < kSecondsLimit;
   const bool small = worst.peak_mb < limit_mb;
   fmt::print("{} ({:.1f} MB), weights {}, {} fresh processes\n", path, file_mb, map ? "mapped" : "read",
              kRounds);
   fmt::print("  load to first result at (1,16): median {:.3f} s, worst {:.3f} s   limit {:.1f} s    {}\n",
-             median(seconds), *std::max_element(seconds.begin(), seconds.end()), kSecondsLimit,
+             bench::quantile(seconds, 0.5), *std::max_element(seconds.begin(), seconds.end()), kSecondsLimit,
              verdict(fast));
   fmt::print(
       "  peak memory of the process:     {:.1f} MB   limit {:.1f} x file + {:.0f} MB = {:.1f} MB    {}\n",
@@ -154,9 +101,9 @@ Report report(const std::string& path, bool map) {
       R"({{"bench":"load","mapped":{},"file_mb":{:.3f},"median_s":{:.4f},"peak_mb":{:.1f},"baseline_mb":{:.1f},)"
       R"("limit_s":{},"limit_mb":{:.1f},"pass":{}}})"
       "\n",
-      map, file_mb, median(seconds), worst.peak_mb, worst.baseline_mb, kSecondsLimit, limit_mb,
+      map, file_mb, bench::quantile(seconds, 0.5), worst.peak_mb, worst.baseline_mb, kSecondsLimit, limit_mb,
       fast && small);
-  return {fast && small, median(seconds)};
+  return {fast && small, bench::quantile(seconds, 0.5)};
 }
 
 /// The model as it came and the same as .ht, which must be the faster one.

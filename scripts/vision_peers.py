@@ -66,7 +66,12 @@ def make_runner(peer, model, folder, threads):
         return ov_runner(path, threads)
     if peer == "ort-int8":
         from onnxruntime.quantization import QuantType, quantize_dynamic
+        import onnx
         quantized = path.with_suffix(".int8.onnx")
+        # The exporter notes shapes that its own optimiser makes wrong; the quantizer infers them anew.
+        exported = onnx.load(path)
+        exported.graph.ClearField("value_info")
+        onnx.save(exported, path)
         # Linears only, as int8dq: convolutions are slower in dynamic int8.
         quantize_dynamic(path, quantized, weight_type=QuantType.QInt8, per_channel=True, op_types_to_quantize=["MatMul", "Gemm"])
         path = quantized

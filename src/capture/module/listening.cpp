@@ -1,0 +1,67 @@
+#include "capture/module/listening.h"
+
+#include <ATen/autocast_mode.h>
+
+#include "base/errors.h"
+#include "capture/module/tracing_key.h"
+#include "halftone/capture_module.h"
+
+namespace halftone {
+namespace {
+
+thread_local Tracer* current = nullptr;
+
+void trace(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  // Another thread's mode reaches this one where torch hands it on; its tracer does not.
+  if (!current) {
+    const PauseTracing pause;
+    return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTracingKey),
+                              stack);
+  }
+  current->handle(op, keys, *stack);
+}
+
+std::unique_lock<std::mutex> take_turn() {
+  if (current) fail(ErrorCode::kState, "a capture inside a capture");
+  static std::mutex mutex;
+  return std::unique_lock(mutex);
+}
+
+void check_modes() {
+  if (at::autocast::is_autocast_enabled(c10::kCPU)) {
+    fail(ErrorCode::kUnsupported,
+         "autocast is on: the graph would lack its conversions. Switch it off, and convert the model or its "
+         "inputs");
+  }
+  const c10::DispatchKeySet ordinary = c10::default_included_set;
+  const c10::DispatchKeySet extra = c10::impl::tls_local_dispatch_key_set().included_ - ordinary;
+  if (!extra.empty())
+    fail(ErrorCode::kUnsupported, "a dispatch mode of the caller is on: {}", c10::toString(extra));
+}
+
+torch::Library listen() {
+  check_modes();
+  torch::Library library(torch::Library::IMPL, "_", kTracingKey, __FILE__, __LINE__);
+  library.fallback(torch::CppFunction::makeFromBoxedFunction<&trace>());
+  return library;
+}
+
+}  // namespace
+
+Listening::Listening(Tracer& tracer) : turn_(take_turn()), library_(listen()), include_(kTracingKey) {
+  current = &tracer;
+}
+
+Listening::~Listening() {
+  current = nullptr;
+}
+
+CaptureScope::CaptureScope(const torch::nn::Module& module) : active_(current != nullptr) {
+  if (active_) current->tape().enter_scope(&module);
+}
+
+CaptureScope::~CaptureScope() {
+  if (active_ && current) current->tape().leave_scope();
+}
+
+}  // namespace halftone

@@ -1,0 +1,41 @@
+// One run of a model, as a graph of constant sizes.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "halftone/capture_module.h"
+
+namespace halftone {
+
+struct Trace {
+  std::unique_ptr<Graph> graph;
+  TensorMap tensors;
+  CallSpec call;
+  std::vector<std::string> notes;
+  std::vector<c10::IValue> inputs;   ///< the leaves, as they were before the run
+  std::vector<c10::IValue> results;  ///< what the model gave for them, its leaves, copied
+};
+
+struct TraceRequest {
+  torch::nn::Module* module = nullptr;  ///< may be nullptr
+  const ForwardFunction& forward;
+  const std::vector<std::string>& input_names;
+  std::set<std::string> allow;
+};
+
+/// Leaves module, examples and random state as they were, also where it throws.
+Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
+
+/// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
+/// are no strings and for objects.
+TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
+
+/// A number, string or None as an operand; kUnsupported for what is neither that nor a tensor.
+Argument constant_leaf(const c10::IValue& leaf);
+
+}  // namespace halftone

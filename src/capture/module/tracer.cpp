@@ -1,0 +1,334 @@
+#include "capture/module/tracer.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+
+#include <cstring>
+
+#include "base/errors.h"
+#include "capture/module/arguments.h"
+#include "capture/module/geometry.h"
+#include "capture/module/tracing_key.h"
+#include "halftone/quantized_tensor.h"
+
+namespace halftone {
+
+/// What the model called.
+struct Tracer::Call {
+  const c10::OperatorHandle& op;
+  c10::DispatchKeySet keys;  ///< those below ours
+  std::string target;
+  Values args;
+
+  /// Takes the operands from the stack and puts the results there.
+  void run(torch::jit::Stack& stack) const { op.redispatchBoxed(keys, &stack); }
+  void finish(torch::jit::Stack& stack, const Values& results) const {
+    torch::jit::drop(stack, args.size());
+    for (const c10::IValue& result : results) stack.push_back(result);
+  }
+};
+
+namespace {
+
+bool holds_quantized(const std::vector<c10::IValue>& args) {
+  bool found = false;
+  for (const c10::IValue& value : args)
+    for_each_tensor(value, [&](const at::Tensor& tensor) { found = found || is_quantized_tensor(tensor); });
+  return found;
+}
+
+/// The state of the default generator: it tells exactly whether a call drew from it, whatever its schema
+/// says.
+class RandomState {
+ public:
+  RandomState()
+      : data_(generator().engine().data()), normal_(generator().next_float_normal_sample().has_value()) {}
+  bool operator==(const RandomState& other) const {
+    return normal_ == other.normal_ && data_.next_ == other.data_.next_ && data_.left_ == other.data_.left_ &&
+           data_.seed_ == other.data_.seed_ && data_.state_ == other.data_.state_;
+  }
+
+ private:
+  static at::CPUGeneratorImpl& generator() {
+    return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
+  }
+  at::mt19937_data_pod data_;
+  bool normal_;
+};
+
+bool leaves_cpu(const std::vector<c10::IValue>& outputs) {
+  bool found = false;
+  for (const c10::IValue& output : outputs)
+    for_each_tensor(output, [&](const at::Tensor& tensor) { found = found || !tensor.device().is_cpu(); });
+  return found;
+}
+
+bool is_uninitialised(std::string_view target) {
+  return target.starts_with("aten::empty") || target.starts_with("aten::new_empty");
+}
+
+OutputSpec spec_of(const c10::IValue& output) {
+  if (output.isTensor()) {
+    if (!output.toTensor().defined()) return {.type = ValueType::kNone};
+    return {.meta = tensor_meta(output.toTensor())};
+  }
+  if (output.isInt() || output.isSymInt()) return {.type = ValueType::kInt};
+  if (output.isDouble()) return {.type = ValueType::kFloat};
+  if (output.isBool()) return {.type = ValueType::kBool};
+  if (output.isList()) return {.type = ValueType::kList};
+  return {.type = ValueType::kNone};
+}
+
+}  // namespace
+
+void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack) {
+  const size_t count = op.schema().arguments().size();
+  Call call{op,
+            keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTracingKey),
+            target_of(op),
+            {stack.end() - static_cast<ptrdiff_t>(count), stack.end()}};
+  // The kernels of quantized tensors call operators on the parts: those are what the graph is made of.
+  if (holds_quantized(call.args)) return call.run(stack);
+  const bool statistics = updates_statistics(op, call.args);
+  // Made of batch norm and copies, which are traced one by one.
+  if (statistics && op.operator_name().name == "aten::instance_norm") return call.run(stack);
+  const PauseTracing pause;
+  place_ = tape_.place();
+  try {
+    if (reads_metadata_only(op) || op.operator_name().name == "aten::requires_grad_") return call.run(stack);
+    if (statistics) return record_statistics(call, stack);
+    if (changes_geometry(op)) return record_geometry(call, stack);
+    if (op.schema().is_mutable()) return record_write(call, stack);
+    record(call, stack);
+  } catch (const Error& error) {
+    if (place_.empty()) throw;
+    throw error.with_context(fmt::format("{} in {}", call.target, place_));
+  }
+}
+
+std::vector<NamedArgument> Tracer::arguments(const c10::OperatorHandle& op, const Values& args) {
+  std::vector<NamedArgument> inputs =
+      to_arguments(op.schema(), args, [this](const at::Tensor& tensor) -> Argument {
+        if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) return book_.value_of(tensor);
+        // A number that C++ put into a tensor on the way; the interpreter does the same.
+        if (tensor.is_floating_point()) return tensor.item<double>();
+        if (tensor.is_complex()) return tensor.item<c10::complex<double>>();
+        return tensor.scalar_type() == c10::kBool ? Argument(tensor.item<bool>())
+                                                  : Argument(tensor.item<int64_t>());
+      });
+  place_ = tape_.place(inputs);
+  settle_comparisons(inputs);
+  return inputs;
+}
+
+void Tracer::refuse_unless_allowed(const std::string& target, const char* what) {
+  if (!allow_.contains(target)) {
+    fail(ErrorCode::kUnsupported,
+         "{}; its result would be frozen into the graph: CaptureOptions::allow with \"{}\" asks for that",
+         what, target);
+  }
+  notes_.push_back(
+      fmt::format("{} in {}: {}; its result at capture became a constant", target, place_, what));
+}
+
+// torch's MultiheadAttention compares its arguments to see whether one product will do for all of them. Both
+// ways give the same result, so the comparison is accepted there: where the next parameters that are read are
+// an attention's.
+bool Tracer::is_harmless_comparison(const Call& call) {
+  if (call.target != "aten::equal" || allow_.contains(call.target)) return false;
+  if (book_.value_of(call.args[0].toTensor()) == book_.value_of(call.args[1].toTensor())) return true;
+  comparison_ = place_;
+  return true;
+}
+
+void Tracer::settle_comparisons(const std::vector<NamedArgument>& inputs) {
+  if (comparison_.empty()) return;
+  const std::string* layer = tape_.layer_read_by(inputs);
+  if (!layer && !inputs.empty()) return;
+  if (!layer || !tape_.names().type_of(*layer).starts_with("torch::nn::MultiheadAttention")) {
+    place_.clear();  // the call that is handled is not the one to name
+    fail(ErrorCode::kUnsupported,
+         "aten::equal in {}: gives a number that depends on data; its result would be frozen into the graph: "
+         "CaptureOptions::allow with \"aten::equal\" asks for that",
+         std::exchange(comparison_, {}));
+  }
+  comparison_.clear();
+}
+
+void Tracer::make_constants(const Values& outputs) {
+  for (const c10::IValue& output : outputs)
+    for_each_tensor(output, [&](const at::Tensor& tensor) { book_.bind_constant(tensor); });
+}
+
+void Tracer::record(const Call& call, torch::jit::Stack& stack) {
+  const bool generator = names_generator(call.args);
+  const std::vector<NamedArgument> inputs =
+      generator ? std::vector<NamedArgument>() : arguments(call.op, call.args);
+  const RandomState before;
+  call.run(stack);
+  const bool random = generator || !(before == RandomState());
+  const Values outputs = torch::jit::last(stack, call.op.schema().returns().size()).vec();
+  const bool data = tape_.depends_on_data(inputs);
+  const char* refused = random                                    ? "draws random numbers"
+                        : data && gives_number_from_data(call.op) ? "gives a number that depends on data"
+                        : data && gives_size_from_data(call.op, call.args)
+                            ? "gives a size that depends on data"
+                        : leaves_cpu(outputs) ? "moves data to another device"
+                                              : nullptr;
+  if (refused && is_harmless_comparison(call)) return;
+  if (refused) {
+    refuse_unless_allowed(call.target, refused);
+    return make_constants(outputs);
+  }
+  if (gives_number_from_data(call.op)) return;  // of constants
+  record_outputs(call.target, inputs, call.args, outputs);
+}
+
+void Tracer::record_outputs(const std::string& target, std::vector<NamedArgument> inputs,
+                            const Values& operands, const Values& outputs) {
+  std::vector<OutputSpec> specs;
+  for (const c10::IValue& output : outputs) specs.push_back(spec_of(output));
+  const Node* node = tape_.append(target, inputs, std::move(specs));
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& operand : operands)
+    for_each_tensor(operand, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
+  const TensorBook::MadeBy call{target, inputs, tensors, is_uninitialised(target)};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].isTensor() && outputs[i].toTensor().defined()) {
+      book_.bind(outputs[i].toTensor(), node->output(i), call);
+    } else if (outputs[i].isTensorList()) {
+      const std::vector<at::Tensor> elements = outputs[i].toTensorVector();
+      const std::vector<Value*>& values = tape_.unpack(node->output(i), elements);
+      for (size_t k = 0; k < elements.size(); ++k) book_.bind(elements[k], values[k], call);
+    }
+  }
+}
+
+Tracer::Values Tracer::run_pure(const c10::OperatorHandle& op, const Values& args) {
+  const std::string target = target_of(op);
+  torch::jit::Stack stack(args.begin(), args.end());
+  const bool generator = names_generator(args);
+  const std::vector<NamedArgument> inputs = generator ? std::vector<NamedArgument>() : arguments(op, args);
+  const RandomState before;
+  op.callBoxed(stack);
+  if (generator || !(before == RandomState())) {
+    refuse_unless_allowed(target, "draws random numbers");
+    make_constants(stack);
+  } else {
+    record_outputs(target, inputs, args, stack);
+  }
+  return stack;
+}
+
+void Tracer::copy_into(const at::Tensor& target, const at::Tensor& source) {
+  Value* value = book_.value_of(source);
+  if (source.scalar_type() != target.scalar_type())
+    value = tape_.derive("aten::to.dtype", {{"self", value}, {"dtype", target.scalar_type()}});
+  if (source.sizes() != target.sizes()) {
+    Argument::List sizes(target.sizes().begin(), target.sizes().end());
+    value = tape_.derive("aten::expand", {{"self", value}, {"size", std::move(sizes)}});
+  }
+  book_.keep(target);
+  target.copy_(source);
+  book_.write(target, value);
+}
+
+void Tracer::record_write(const Call& call, torch::jit::Stack& stack) {
+  if (call.target == "aten::set_data") {
+    call.run(stack);
+    return book_.rebind(call.args[0].toTensor(), call.args[1].toTensor());
+  }
+  if (call.target == "aten::copy_") {
+    copy_into(call.args[0].toTensor(), call.args[1].toTensor());
+    return call.finish(stack, {call.args[0]});
+  }
+  if (const auto form = try_pure_form(call.op)) return write_through_pure_form(call, *form, stack);
+  write_through_clone(call, stack);
+}
+
+void Tracer::write_through_pure_form(const Call& call, const PureForm& form, torch::jit::Stack& stack) {
+  Values args;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const bool written = std::find(form.written.begin(), form.written.end(), i) != form.written.end();
+    if (!written || !form.drops_written) args.push_back(call.args[i]);
+  }
+  const Values results = run_pure(form.op, args);
+  Values returned;
+  for (size_t i = 0; i < form.written.size(); ++i) {
+    const at::Tensor& target = call.args[form.written[i]].toTensor();
+    const at::Tensor& result = results.at(i).toTensor();
+    if (target.sizes() != result.sizes())
+      fail(ErrorCode::kUnsupported, "the operand that it writes to would get another size");
+    copy_into(target, result);
+    returned.push_back(call.args[form.written[i]]);
+  }
+  returned.resize(call.op.schema().returns().size());
+  call.finish(stack, returned);
+}
+
+// Operators of the user's own, mostly: the node writes, but only to a copy that nobody else sees.
+void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
+  std::vector<NamedArgument> inputs = arguments(call.op, call.args);
+  const auto& schema = call.op.schema();
+  std::vector<std::pair<at::Tensor, Value*>> written;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const auto* alias = schema.arguments()[i].alias_info();
+    if (!alias || !alias->isWrite() || call.args[i].isNone()) continue;
+    if (!call.args[i].isTensor()) fail(ErrorCode::kUnsupported, "writes to a list of tensors");
+    const at::Tensor& target = call.args[i].toTensor();
+    if (!target.defined()) continue;
+    Value* copy = tape_.derive("aten::clone", {{"self", book_.value_of(target)}});
+    for (NamedArgument& input : inputs) {
+      if (input.name == schema.arguments()[i].name()) input.value = copy;
+    }
+    book_.keep(target);
+    written.emplace_back(target, copy);
+  }
+  const RandomState before;
+  call.run(stack);
+  if (!(before == RandomState())) refuse_unless_allowed(call.target, "draws random numbers");
+  const Values outputs = torch::jit::last(stack, schema.returns().size()).vec();
+  std::vector<OutputSpec> specs;
+  for (const c10::IValue& output : outputs) specs.push_back(spec_of(output));
+  const Node* node = tape_.append(call.target, inputs, std::move(specs));
+  for (const auto& [target, copy] : written) book_.write(target, copy);
+  const TensorBook::MadeBy made{call.target, inputs, {}};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].isTensor() || !outputs[i].toTensor().defined()) continue;
+    const bool returned = std::any_of(written.begin(), written.end(), [&](const auto& entry) {
+      return entry.first.is_same(outputs[i].toTensor());
+    });
+    if (!returned) book_.bind(outputs[i].toTensor(), node->output(i), made);
+  }
+}
+
+void Tracer::record_geometry(const Call& call, torch::jit::Stack& stack) {
+  const at::Tensor& self = call.args.at(0).toTensor();
+  c10::OperatorName name = call.op.operator_name();
+  name.name.pop_back();
+  const auto view = c10::Dispatcher::singleton().findSchema(name);
+  const bool moves = call.target.starts_with("aten::resize") || call.target.starts_with("aten::set_");
+  if (!view || moves) {
+    const Geometry before = Geometry::of(self);
+    const void* storage = self.storage().unsafeGetStorageImpl();
+    call.run(stack);
+    if (before == Geometry::of(self) && storage == self.storage().unsafeGetStorageImpl()) return;
+    fail(ErrorCode::kUnsupported, "gives an existing tensor another memory or size");
+  }
+  // The view of the tensor as it is; then the tensor itself becomes that view.
+  const at::Tensor viewed = run_pure(*view, call.args).at(0).toTensor();
+  call.run(stack);
+  book_.rebind(self, viewed);
+}
+
+void Tracer::record_statistics(const Call& call, torch::jit::Stack& stack) {
+  static const c10::OperatorHandle pure =
+      c10::Dispatcher::singleton().findSchemaOrThrow("aten::_native_batch_norm_legit_functional", "");
+  // input, weight, bias, running_mean, running_var, training, momentum, eps: in both spellings.
+  const Values results = run_pure(pure, Values(call.args.begin(), call.args.begin() + 8));
+  copy_into(call.args[3].toTensor(), results.at(3).toTensor());
+  copy_into(call.args[4].toTensor(), results.at(4).toTensor());
+  call.finish(stack, Values(results.begin(),
+                            results.begin() + static_cast<ptrdiff_t>(call.op.schema().returns().size())));
+}
+
+}  // namespace halftone

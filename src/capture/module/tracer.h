@@ -1,0 +1,61 @@
+// Records what a model does: one handler for all operators, called by the dispatcher.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "capture/module/operator_kinds.h"
+#include "capture/module/tape.h"
+#include "capture/module/tensor_book.h"
+
+namespace halftone {
+
+/// The model runs for real; each call is recorded in its pure form. Not thread-safe: it belongs to the thread
+/// that captures.
+class Tracer {
+ public:
+  /// `allow`: operators whose results may become constants although they would differ in the next call.
+  Tracer(Tape& tape, TensorBook& book, const std::set<std::string>& allow)
+      : tape_(tape), book_(book), allow_(allow) {}
+
+  void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
+
+  Tape& tape() { return tape_; }
+  /// To be called when the model has run.
+  void finish() { settle_comparisons({}); }
+  /// Allowed operators that became constants, a line each.
+  const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  using Values = std::vector<c10::IValue>;
+  struct Call;
+  void record(const Call& call, torch::jit::Stack& stack);
+  void record_write(const Call& call, torch::jit::Stack& stack);
+  void write_through_pure_form(const Call& call, const PureForm& form, torch::jit::Stack& stack);
+  void write_through_clone(const Call& call, torch::jit::Stack& stack);
+  void copy_into(const at::Tensor& target, const at::Tensor& source);
+  void record_geometry(const Call& call, torch::jit::Stack& stack);
+  void record_statistics(const Call& call, torch::jit::Stack& stack);
+  void record_outputs(const std::string& target, std::vector<NamedArgument> inputs, const Values& operands,
+                      const Values& outputs);
+  /// Runs another operator than the model called, and records it.
+  Values run_pure(const c10::OperatorHandle& op, const Values& args);
+  std::vector<NamedArgument> arguments(const c10::OperatorHandle& op, const Values& args);
+  void refuse_unless_allowed(const std::string& target, const char* what);
+  bool is_harmless_comparison(const Call& call);
+  void settle_comparisons(const std::vector<NamedArgument>& inputs);
+  void make_constants(const Values& outputs);
+
+  Tape& tape_;
+  TensorBook& book_;
+  const std::set<std::string>& allow_;
+  std::vector<std::string> notes_;
+  std::string place_;       ///< of the call that is handled, for messages
+  std::string comparison_;  ///< the place of an aten::equal that waits for settle_comparisons()
+};
+
+}  // namespace halftone

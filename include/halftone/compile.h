@@ -17,6 +17,9 @@ struct CompileOptions {
   int threads = 0;        ///< of one run, at most; 0: as many as ATen has (at::set_num_threads)
 };
 
+/// What multiplies: decides how fast a step could be.
+enum class Arithmetic { kFloat, kInt7, kInt8 };
+
 /// One operation of a compiled model, for a shape.
 struct StepReport {
   std::string target;  ///< "halftone::fused_linear"
@@ -24,6 +27,7 @@ struct StepReport {
   std::string kernel;      ///< the kernel's name, or "aten"
   int64_t bytes = 0;       ///< of operands and results: what must be moved at least
   int64_t operations = 0;  ///< multiplications and additions of products of matrices; 0: not counted
+  Arithmetic arithmetic = Arithmetic::kFloat;
 };
 
 struct PlanReport {

@@ -6,8 +6,16 @@ namespace halftone {
 namespace {
 
 // Kernels follow each other within microseconds; a worker that slept in between would wake up later than
-// that. About 20 us.
-constexpr int kSpins = 2000;
+// that. About 50 us.
+constexpr int kSpins = 5000;
+
+// The parts of the gate.
+constexpr uint64_t kInside = 0xffff;
+constexpr uint64_t kOpen = 0x10000;
+constexpr uint64_t kRound = 0x20000;
+constexpr uint64_t round_of(uint64_t gate) {
+  return gate / kRound;
+}
 
 inline void relax() {
 #if defined(__x86_64__)
@@ -25,38 +33,69 @@ ThreadPool::ThreadPool(int threads) {
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    std::lock_guard lock(mutex_);
-    stop_.store(true, std::memory_order_release);
-  }
-  start_.notify_all();
+  stop_.store(true, std::memory_order_release);
+  wake_.fetch_add(1, std::memory_order_release);
+  wake_.notify_all();
   for (std::thread& w : workers_) w.join();
 }
 
 void ThreadPool::run(int64_t count, SplitTask task) {
   if (count <= 0) return;
-  std::lock_guard one_run(run_mutex_);
   if (count == 1 || workers_.empty()) {
     for (int64_t i = 0; i < count; ++i) task(i, 0);
     return;
   }
+  const std::lock_guard one_run(run_mutex_);
   task_ = &task;
   count_ = count;
   error_ = nullptr;
   next_.store(0, std::memory_order_relaxed);
-  pending_.store(static_cast<int>(workers_.size()), std::memory_order_relaxed);
-  {
-    std::lock_guard lock(mutex_);
-    round_.fetch_add(1, std::memory_order_release);
-  }
-  start_.notify_all();
+  open_gate();
   drain(0);
-  for (int spin = 0; spin < kSpins && pending_.load(std::memory_order_acquire) != 0; ++spin) relax();
-  if (pending_.load(std::memory_order_acquire) != 0) {
-    std::unique_lock lock(mutex_);
-    done_.wait(lock, [this] { return pending_.load(std::memory_order_acquire) == 0; });
-  }
+  close_gate();
   if (error_) std::rethrow_exception(error_);
+}
+
+void ThreadPool::open_gate() {
+  const uint64_t round = round_of(gate_.load(std::memory_order_relaxed)) + 1;
+  // Sequentially consistent, as is the sleepers' count: either the caller sees the sleeper, or the sleeper
+  // sees the round.
+  gate_.store(round * kRound | kOpen);
+  if (sleepers_.load() == 0) return;
+  wake_.fetch_add(1);
+  wake_.notify_all();
+}
+
+void ThreadPool::close_gate() {
+  gate_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  const auto empty = [this] { return (gate_.load(std::memory_order_acquire) & kInside) == 0; };
+  for (int spin = 0; spin < kSpins; ++spin) {
+    if (empty()) return;
+    relax();
+  }
+  for (;;) {
+    const int seen = left_.load(std::memory_order_acquire);
+    if (empty()) return;
+    left_.wait(seen, std::memory_order_acquire);
+  }
+}
+
+bool ThreadPool::try_enter(uint64_t& seen) {
+  uint64_t gate = gate_.load();
+  while ((gate & kOpen) != 0 && round_of(gate) != seen) {
+    if (gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) {
+      seen = round_of(gate);
+      return true;
+    }
+  }
+  return false;
+}
+
+void ThreadPool::leave() {
+  const uint64_t before = gate_.fetch_sub(1, std::memory_order_acq_rel);
+  if ((before & kOpen) != 0 || (before & kInside) != 1) return;
+  left_.fetch_add(1, std::memory_order_release);
+  left_.notify_one();
 }
 
 void ThreadPool::drain(int thread) {
@@ -66,35 +105,36 @@ void ThreadPool::drain(int thread) {
     try {
       (*task_)(index, thread);
     } catch (...) {
-      std::lock_guard lock(mutex_);
+      const std::lock_guard lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
       next_.store(count_, std::memory_order_relaxed);
     }
   }
 }
 
-bool ThreadPool::wait_for_round(uint64_t seen) {
-  const auto ready = [&] {
-    return stop_.load(std::memory_order_acquire) || round_.load(std::memory_order_acquire) != seen;
-  };
+bool ThreadPool::wait_for_round(uint64_t& seen) {
   for (int spin = 0; spin < kSpins; ++spin) {
-    if (ready()) return !stop_.load(std::memory_order_acquire);
+    if (stop_.load(std::memory_order_acquire)) return false;
+    if (try_enter(seen)) return true;
     relax();
   }
-  std::unique_lock lock(mutex_);
-  start_.wait(lock, ready);
-  return !stop_.load(std::memory_order_acquire);
+  for (;;) {
+    const int before = wake_.load(std::memory_order_acquire);
+    sleepers_.fetch_add(1);
+    const bool entered = try_enter(seen);
+    if (!entered && !stop_.load(std::memory_order_acquire)) wake_.wait(before);
+    sleepers_.fetch_sub(1);
+    if (entered) return true;
+    if (stop_.load(std::memory_order_acquire)) return false;
+    if (try_enter(seen)) return true;
+  }
 }
 
 void ThreadPool::worker(int thread) {
   uint64_t seen = 0;
   while (wait_for_round(seen)) {
-    ++seen;
     drain(thread);
-    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      std::lock_guard lock(mutex_);  // so that the caller is either still testing pending_ or already waiting
-      done_.notify_one();
-    }
+    leave();
   }
 }
 

@@ -1,8 +1,9 @@
-// A Splitter on std::thread, whose synchronisation ThreadSanitizer can see (it cannot see libgomp's).
+// A Splitter on std::thread that nobody waits for in vain: a worker that the system has put aside when a
+// round begins is left out of it.
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
+#include <cstdint>
 #include <exception>
 #include <mutex>
 #include <thread>
@@ -13,8 +14,10 @@
 namespace halftone {
 
 /// `threads` workers, the caller of run() among them. Indices are claimed one by one, so uneven tasks
-/// balance. run() may be called from any thread, one call at a time (a second caller waits); a task must not
-/// call run() of its own pool.
+/// balance. A round ends when its last task does; workers that have not come by then have missed it. (With a
+/// barrier, as OpenMP has it, a busy neighbour on one core costs a time slice of the system at every round.)
+/// run() may be called from any thread, one call at a time (a second caller waits); a task must not call
+/// run() of its own pool. ThreadSanitizer can see its synchronisation, unlike libgomp's.
 class ThreadPool final : public Splitter {
  public:
   /// Throws kInvalidArgument unless threads >= 1.
@@ -29,22 +32,28 @@ class ThreadPool final : public Splitter {
  private:
   void worker(int thread);
   void drain(int thread);
-  bool wait_for_round(uint64_t seen);
+  bool try_enter(uint64_t& seen);
+  void leave();
+  void open_gate();
+  void close_gate();
+  bool wait_for_round(uint64_t& seen);
+
+  static constexpr size_t kLine = 64;  // of a cache
 
   std::mutex run_mutex_;  // one run() at a time
 
-  // A round is published by round_ (release) after the fields below were written, and over when pending_ is
-  // 0.
+  // The round, whether it is open, and how many workers are inside, in one word: a worker enters only a round
+  // that is open, and the fields below change only while nobody is inside.
+  alignas(kLine) std::atomic<uint64_t> gate_{0};
   const SplitTask* task_ = nullptr;
   int64_t count_ = 0;
-  std::atomic<int64_t> next_{0};
-  std::atomic<int> pending_{0};
-  std::atomic<uint64_t> round_{0};
-  std::atomic<bool> stop_{false};
+  alignas(kLine) std::atomic<int64_t> next_{0};  // all threads write it while one may still look at the gate
 
-  std::mutex mutex_;  // guards error_ and the sleeping of workers and caller
-  std::condition_variable start_;
-  std::condition_variable done_;
+  alignas(kLine) std::atomic<bool> stop_{false};
+  std::atomic<int> sleepers_{0};
+  std::atomic<int> wake_{0};  // workers sleep on it
+  std::atomic<int> left_{0};  // the caller sleeps on it
+  std::mutex error_mutex_;
   std::exception_ptr error_;
 
   std::vector<std::thread> workers_;

@@ -37,6 +37,19 @@ class Classifier(nn.Module):
         return {"features": x, "pair": (y, None), "answer": 42, "half": 0.5, "yes": True, "kind": "conv"}
 
 
+class Block(nn.Module):
+    """Only what has native kernels."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(64)
+        self.up = nn.Linear(64, 256)
+        self.down = nn.Linear(256, 64)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+
+
 class Counter(nn.Module):
     """Keeps state: the sum of what it saw."""
 
@@ -68,6 +81,7 @@ def export_models():
     with torch.no_grad():
         program = torch.export.export(model, tuple(classifier_inputs().values()), dynamic_shapes=shapes)
     torch.export.save(program, FOLDER / "classifier.pt2")
+    torch.export.save(torch.export.export(Block().eval(), (torch.randn(3, 70, 64),)), FOLDER / "block.pt2")
     torch.export.save(torch.export.export(Counter(), (torch.ones(3),)), FOLDER / "counter.pt2")
     torch.export.save(torch.export.export(Writer(), (torch.ones(2), torch.ones(2))), FOLDER / "writer.pt2")
     plain = torch.export.export(nn.Linear(4, 2), (torch.ones(1, 4),))
@@ -177,6 +191,59 @@ class CommandLine(CliTest):
         self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
         done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_up", "--verbose")
         self.assertIn("fuse_linear", done.stderr)
+
+    def test_what_only_the_halftone_backend_can_is_refused_elsewhere(self):
+        for option in (["--profile"], ["--trace", "t.json"], ["--deterministic"]):
+            self.fails(2, "run", "classifier.pt2", *option, says=[option[0], "--backend halftone"])
+
+    def test_profile_and_trace(self):
+        trace = FOLDER / "trace.json"
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--profile", "--trace", str(trace))
+        self.assertIn("of limit", done.stdout)
+        self.assertIn("fused_linear", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        found = json.loads(self.ok("run", "classifier.pt2", "--backend", "halftone", "--profile", "--json").stdout)
+        steps = found["profile"]["steps"]
+        self.assertTrue(all(step["ms"] > 0 and step["bytes"] > 0 for step in steps))
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
+        self.assertEqual([event["name"] for event in events], [step["target"] for step in steps])
+        starts = [event["ts"] for event in events]
+        self.assertEqual(starts, sorted(starts))
+        self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--trace", "/no/such/folder/t.json", says=["cannot be written"])
+
+    def test_deterministic_says_what_may_differ(self):
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--deterministic")
+        self.assertRegex(done.stderr, "may differ between numbers of threads: aten::conv")
+        self.assertNotIn("linear", done.stderr)
+        done = self.ok("run", "block.pt2", "--backend", "halftone", "--deterministic")
+        self.assertIn("the same bytes for every number of threads", done.stderr)
+        self.assertNotIn("may differ", done.stderr)
+
+    def test_bytes_do_not_depend_on_the_number_of_threads(self):
+        for scheme in ("fp32", "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq"):
+            model = "block.pt2"
+            if scheme != "fp32":
+                model = f"block_{scheme}.ht"
+                self.ok("quantize", "block.pt2", "-o", model, "--scheme", scheme)
+            results = []
+            for threads in ("1", "2", "3"):
+                out = f"block_{scheme}_{threads}.safetensors"
+                self.ok("run", model, "--backend", "halftone", "--threads", threads, "--outputs", out)
+                results.append((FOLDER / out).read_bytes())
+            self.assertEqual(results[0], results[1], scheme)
+            self.assertEqual(results[0], results[2], scheme)
+
+    def test_inspect_shows_what_the_backend_makes(self):
+        done = self.ok("inspect", "classifier.pt2", "--backend", "halftone")
+        for part in ("fuse_linear", "halftone::fused_linear", "Left to ATen, and why", "aten::conv1d", "Compiled in"):
+            self.assertIn(part, done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        found = json.loads(self.ok("inspect", "classifier.pt2", "--backend", "halftone", "--json").stdout)
+        self.assertTrue(any("conv" in line for line in found["left_to_aten"]))
+        self.assertTrue(found["steps"])
+        self.assertIn("Nothing is left to ATen", self.ok("inspect", "block.pt2", "--backend", "halftone").stdout)
+        self.fails(2, "inspect", "classifier.pt2", "--backend", "gpu", says=["halftone"])
+        self.fails(2, "inspect", "classifier.pt2", "--inputs", "x.safetensors", says=["--time"])
 
     def test_unknown_backend_lists_the_known(self):
         self.fails(2, "run", "classifier.pt2", "--backend", "gpu", says=["'gpu'", "known: eager"])

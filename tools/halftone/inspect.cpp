@@ -12,6 +12,7 @@
 #include "console.h"
 #include "halftone/graph_module.h"
 #include "inputs.h"
+#include "inspect_backend.h"
 #include "inspect_report.h"
 #include "model_file.h"
 
@@ -27,6 +28,7 @@ constexpr const char* kExamples = R"(Examples:
   halftone inspect model.pt2
   halftone inspect model.pt2 --time --threads 1
   halftone inspect model.pt2 --time --inputs in.safetensors
+  halftone inspect model.pt2 --backend halftone
   halftone inspect model.pt2 --json | python3 -m json.tool
   halftone inspect model.pt2 --dot | dot -Tsvg > model.svg)";
 
@@ -35,6 +37,7 @@ struct InspectOptions {
   bool graph = false;
   bool dot = false;
   bool time = false;
+  std::string backend;
   std::vector<std::string> inputs;
 };
 
@@ -42,6 +45,10 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   if (options.graph) return console.result(print_graph(module->graph()));
   if (options.dot) return console.result(print_dot(module->graph()));
+  if (!options.backend.empty()) {
+    const InputSet inputs = collect_inputs(*module, options.inputs).front();
+    return inspect_backend(module, inputs.values, common.json, console);
+  }
   Session session(module);
   InspectReport report;
   report.module = module.get();
@@ -73,13 +80,25 @@ void add_inspect(CLI::App& app, CommandLine& line) {
       command->add_flag("--time", options->time, "Run the model, and show each layer's share of the time")
           ->excludes(graph)
           ->excludes(dot);
-  command->add_option("--inputs", options->inputs, "Inputs for --time (default: the model's sample inputs)")
+  auto* backend = command
+                      ->add_option("--backend", options->backend,
+                                   "Compile the model instead, and show what the passes did, the steps with\n"
+                                   "their kernels, and what is left to ATen and why")
+                      ->type_name("NAME")
+                      ->check(CLI::IsMember({"halftone"}))
+                      ->excludes(graph)
+                      ->excludes(dot)
+                      ->excludes(time);
+  command
+      ->add_option("--inputs", options->inputs,
+                   "Inputs for --time and --backend (default: the model's sample inputs)")
       ->type_name("F.safetensors")
-      ->expected(1)
-      ->needs(time);
+      ->expected(1);
   add_common_options(*command, line.common);
   command->get_option("--json")->excludes(graph)->excludes(dot);
-  command->callback([options, &line] {
+  command->callback([options, backend, time, &line] {
+    if (!options->inputs.empty() && backend->count() + time->count() == 0)
+      throw CLI::RequiresError("--inputs", "--time or --backend");
     line.job = [options, &line](Console& console) { inspect(*options, line.common, console); };
   });
 }

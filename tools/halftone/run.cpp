@@ -20,6 +20,7 @@
 #include "inputs.h"
 #include "model_file.h"
 #include "outputs.h"
+#include "profiling.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -41,6 +42,7 @@ constexpr const char* kExamples = R"(Examples:
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
   halftone run model.pt2 --backend halftone --repeat 100
+  halftone run model.ht --backend halftone --profile --trace trace.json
   halftone run model.pt2 --repeat 100 --threads 2 --json)";
 
 const std::vector<std::string>& known_backends() {
@@ -55,6 +57,8 @@ struct RunOptions {
   std::string backend = "eager";
   std::vector<std::string> disabled_passes;
   int repeat = 0;
+  ProfileRequest profile;
+  bool deterministic = false;
 };
 
 std::string check_backend(const std::string& name) {
@@ -73,6 +77,18 @@ void check_files(const RunOptions& options) {
   if (std::set(options.outputs.begin(), options.outputs.end()).size() != options.outputs.size()) {
     throw CLI::ValidationError("--outputs", "two calls would write the same file");
   }
+}
+
+/// What the interpreter does not have must not be ignored in silence.
+void check_backend_options(const RunOptions& options) {
+  if (options.backend == "halftone") return;
+  const auto refuse = [](const char* option) {
+    throw CLI::ValidationError(option, "needs --backend halftone");
+  };
+  if (!options.disabled_passes.empty()) refuse("--disable-pass");
+  if (options.profile.tables) refuse("--profile");
+  if (!options.profile.trace_path.empty()) refuse("--trace");
+  if (options.deterministic) refuse("--deterministic");
 }
 
 /// All calls in order, from a reset state; milliseconds in the model alone.
@@ -149,7 +165,20 @@ void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IVal
   for (const std::string& line : report.left_to_aten) console.detail(fmt::format("left to ATen: {}", line));
 }
 
+/// Native steps give the same bytes for every number of threads; ATen promises that for none of its own.
+void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+                         Console& console, Json& report) {
+  const PlanReport plan = compiled.report(inputs);
+  std::vector<std::string> lines = plan.left_to_aten;
+  if (!plan.interpreted.empty()) lines = {"the whole graph: " + plan.interpreted};
+  report["may_differ"] = lines;
+  if (lines.empty()) console.info("deterministic: the same bytes for every number of threads");
+  for (const std::string& line : lines)
+    console.warn(fmt::format("may differ between numbers of threads: {}", line));
+}
+
 void run(const RunOptions& options, const CommonOptions& common, Console& console) {
+  check_trace_path(options.profile);
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   for (const std::string& note : module->notes) console.detail(note);
   const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
@@ -159,7 +188,15 @@ void run(const RunOptions& options, const CommonOptions& common, Console& consol
   if (compiled) say_what_is_left(*compiled, copy_for_call(*module, calls.front()), console);
   Json report = {
       {"model", options.model.path}, {"backend", options.backend}, {"threads", at::get_num_threads()}};
+  if (options.deterministic)
+    say_what_may_differ(*compiled, copy_for_call(*module, calls.front()), console, report);
   if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
+  if (options.profile.wanted()) {
+    session.reset();
+    report["profile"] = profile_model(session, *compiled, copy_for_call(*module, calls.front()),
+                                      options.profile, common.json, console);
+    if (!common.json) report.erase("profile");
+  }
   if (common.json) report["calls"] = std::move(results);
   if (common.json || options.repeat > 0) {
     console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
@@ -201,12 +238,20 @@ void add_run(CLI::App& app, CommandLine& line) {
                    "a reset state. Prints median, p10 and p90; the last line is JSON")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  command->add_flag("--profile", options->profile.tables,
+                    "Then time each step of the first call: tables by layer and by step,\n"
+                    "bytes moved, share of what this machine could do (--backend halftone)");
+  command
+      ->add_option("--trace", options->profile.trace_path,
+                   "The same for chrome://tracing and Perfetto (--backend halftone)")
+      ->type_name("F.json");
+  command->add_flag("--deterministic", options->deterministic,
+                    "Say which operators may give other bytes for another number of threads;\n"
+                    "all others never do (--backend halftone)");
   add_common_options(*command, line.common);
   command->callback([options, &line] {
     check_files(*options);
-    if (!options->disabled_passes.empty() && options->backend != "halftone") {
-      throw CLI::ValidationError("--disable-pass", "only --backend halftone has passes");
-    }
+    check_backend_options(*options);
     line.job = [options, &line](Console& console) { run(*options, line.common, console); };
   });
 }

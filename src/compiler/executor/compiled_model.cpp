@@ -168,7 +168,7 @@ PlanReport CompiledModel::report(const std::vector<c10::IValue>& inputs) const {
   if (!ready->plan) return report;
   for (const auto& step : ready->plan->steps) {
     report.steps.push_back({step->node->target(), step->node->source().layer, step->kernel(),
-                            step->work.bytes, step->work.operations});
+                            step->work.bytes, step->work.operations, step->work.arithmetic});
   }
   report.left_to_aten = ready->plan->left_to_aten;
   report.arena_bytes = ready->plan->arena_bytes;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cpu/splitter.h"
+#include "halftone/compile.h"
 #include "halftone/graph.h"
 
 namespace halftone::compiler {
@@ -77,6 +78,7 @@ struct Frame {
 struct Work {
   int64_t bytes = 0;       ///< of operands read and results written, each once
   int64_t operations = 0;  ///< multiplications and additions of a product of matrices; 0 for all else
+  Arithmetic arithmetic = Arithmetic::kFloat;
 };
 
 /// One operation of a plan. Immutable; any number of runs may use it at once.

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
+#include "compiler/executor/worker_pools.h"
 #include "graph/aten_splitter.h"
 
 namespace halftone::compiler {
@@ -70,14 +71,28 @@ void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
   }
 }
 
-void run_steps(const Plan& plan, Frame& frame, int threads, const NodeHook* hook) {
-  AtenSplitter splitter(threads);
+void run_steps_on(const Plan& plan, Frame& frame, Splitter& splitter, const NodeHook* hook) {
   frame.splitter = &splitter;
   auto drop = plan.drops.begin();
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     run_step(*plan.steps[i], frame, hook);
     for (; drop != plan.drops.end() && drop->step == static_cast<int>(i); ++drop)
       frame.tensors[static_cast<size_t>(drop->buffer)] = {};
+  }
+}
+
+/// Steps of ATen's and ours share ATen's threads: two sets of threads that spin would get into each other's
+/// way. A plan without the former needs no barriers.
+void run_steps(const Plan& plan, Frame& frame, int threads, const NodeHook* hook) {
+  if (threads == 1) {
+    SerialSplitter serial;
+    run_steps_on(plan, frame, serial, hook);
+  } else if (plan.left_to_aten.empty()) {
+    PoolLease pool(threads);
+    run_steps_on(plan, frame, pool.splitter(), hook);
+  } else {
+    AtenSplitter splitter(threads);
+    run_steps_on(plan, frame, splitter, hook);
   }
 }
 

@@ -42,7 +42,7 @@ class CallInputs {
   const TensorMap& state_;
 };
 
-/// `threads`: no more than the plan was made for. The steps run on ATen's threads.
+/// `threads`: no more than the plan was made for.
 std::vector<c10::IValue> run_plan(const Plan& plan, const CallInputs& inputs, int threads,
                                   const NodeHook* hook);
 

@@ -30,6 +30,12 @@ int64_t attention_operations(const Slot& q, const Slot& k, const Slot& v) {
                                : 2 * (q.numel() / q.sizes().back()) * k.sizes()[k.sizes().size() - 2] * width;
 }
 
+Arithmetic linear_arithmetic(const std::string& format, const std::vector<int64_t>& attributes) {
+  if (format == "int8") return attributes.at(0) < 8 ? Arithmetic::kInt7 : Arithmetic::kInt8;
+  if (format == "int4" && attributes.at(1) != 0) return Arithmetic::kInt7;
+  return Arithmetic::kFloat;
+}
+
 }  // namespace
 
 Work Planner::work_of(const Node& node) const {
@@ -43,6 +49,8 @@ Work Planner::work_of(const Node& node) const {
     const std::vector<int64_t> y = sizes_of(node.output(0));
     const Slot* x = tensor(node, "x");
     if (x && !y.empty()) work.operations = linear_operations(*x, y.back());
+    work.arithmetic =
+        linear_arithmetic(constant(node, "format").toStringRef(), constant(node, "attributes").toIntVector());
   } else if (node.is("halftone::attention")) {
     const Slot *q = tensor(node, "q"), *k = tensor(node, "k"), *v = tensor(node, "v");
     if (q && k && v) work.operations = attention_operations(*q, *k, *v);

@@ -8,6 +8,7 @@
 #include "kernels/common/epilogue.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/row_blocks.h"
+#include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
 
 namespace halftone::kernels {
@@ -62,6 +63,26 @@ TEST(RowBlocks, CoverAllRowsEvenly) {
         const int64_t rows = blocks.begin(b + 1) - blocks.begin(b);
         EXPECT_GE(rows, m / blocks.count());
         EXPECT_LE(rows, tallest);
+      }
+    }
+  }
+}
+
+TEST(RowGroups, CoverAllBlocksEvenlyAndLeaveFewToPanels) {
+  for (int threads : {1, 2, 3, 16}) {
+    for (int64_t most : {4, 8}) {
+      for (int64_t blocks = 1; blocks < 400; ++blocks) {
+        const RowGroups groups(blocks, most, threads);
+        EXPECT_EQ(groups.count() == 0, threads > 1 && blocks < 8 * threads);
+        if (groups.count() == 0) continue;
+        EXPECT_EQ(groups.count() % threads, 0);
+        EXPECT_LE(groups.largest(), most);
+        EXPECT_EQ(groups.first(0), 0);
+        EXPECT_EQ(groups.first(groups.count()), blocks);
+        for (int64_t g = 0; g < groups.count(); ++g) {
+          EXPECT_LE(groups.first(g + 1) - groups.first(g), groups.largest());
+          EXPECT_GE(groups.first(g + 1) - groups.first(g), groups.largest() - 1);
+        }
       }
     }
   }

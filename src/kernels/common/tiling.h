@@ -6,6 +6,10 @@
 
 namespace halftone::kernels {
 
+/// Packed rows that a task walks through for each panel: they and the panel stay in a 512 KB second-level
+/// cache.
+inline constexpr int64_t kRowBytesPerTask = 192 * 1024;
+
 /// Task t covers row blocks [first_block(t), last_block(t)) and panels [first_panel(t), last_panel(t)).
 class Tiling {
  public:
@@ -33,12 +37,42 @@ class Tiling {
  private:
   // Enough tasks that threads balance, few enough that handing them out costs nothing.
   static constexpr int64_t kTasksPerThread = 8;
-  // Packed rows that a task walks through for each panel: they and the panel stay in a 512 KB second-level
-  // cache.
-  static constexpr int64_t kRowBytesPerTask = 192 * 1024;
 
   int64_t blocks_, panels_;
   int64_t blocks_per_task_, panels_per_task_, panel_tasks_, tasks_;
+};
+
+/// Where there are rows enough, a task takes a group of row blocks through everything, from preparing them to
+/// their finished output: no thread waits for another in between, and what a step leaves is in the cache for
+/// the next. Each task then reads all panels, so a group should not be small.
+class RowGroups {
+ public:
+  /// The most blocks of a group.
+  static int64_t most(int64_t block_rows, int64_t block_bytes) {
+    return std::clamp<int64_t>(kRowBytesPerTask / (block_bytes + 1), kLeast,
+                               std::max(kLeast, 48 / block_rows));
+  }
+
+  RowGroups(int64_t blocks, int64_t most_blocks, int threads) : blocks_(blocks) {
+    if (threads > 1 && blocks < threads * kPerThread * kLeast) return;
+    const int64_t groups = (blocks + most_blocks - 1) / most_blocks;
+    const int64_t parts = threads == 1 ? 1 : threads * kPerThread;
+    count_ = threads == 1 ? groups : (std::max(groups, parts) + threads - 1) / threads * threads;
+  }
+  /// 0: too few blocks, cut by panels too.
+  int64_t count() const { return count_; }
+  /// Blocks [first(g), first(g + 1)) are group g.
+  int64_t first(int64_t g) const { return blocks_ * g / count_; }
+
+  /// Blocks of the largest group.
+  int64_t largest() const { return count_ == 0 ? 0 : (blocks_ + count_ - 1) / count_; }
+
+ private:
+  static constexpr int64_t kLeast = 4;
+  static constexpr int64_t kPerThread = 2;
+
+  int64_t blocks_;
+  int64_t count_ = 0;
 };
 
 /// Below this many elements of activations, preparing them costs less than waking another thread.

@@ -38,33 +38,39 @@ inline __m256 exp8(__m256 x) {
   return _mm256_mul_ps(_mm256_mul_ps(p, _mm256_castsi256_ps(first)), _mm256_castsi256_ps(second));
 }
 
-/// The standard normal distribution function. For z = |x|: Φ(-z) = exp(-z²/2) · g(z), where g is a polynomial
-/// of degree 8 in t = 1 / (1 + 0.3 z), fitted to a relative error of 1.5e-7 on [0, 14]; so the left tail
-/// keeps its digits.
-inline __m256 normal_cdf8(__m256 x) {
-  const __m256 one = _mm256_set1_ps(1.0f);
-  const __m256 z = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
-  const __m256 t = _mm256_div_ps(one, _mm256_fmadd_ps(_mm256_set1_ps(0.3f), z, one));
-  __m256 g = _mm256_set1_ps(0.035675015f);
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(-0.15720405f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(0.20635511f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(-0.053685043f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(0.12856232f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(0.099913299f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(0.12075398f));
-  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(0.11962929f));
-  g = _mm256_mul_ps(g, t);
-  const __m256 tail = _mm256_mul_ps(exp8(_mm256_mul_ps(_mm256_mul_ps(z, z), _mm256_set1_ps(-0.5f))), g);
-  return _mm256_blendv_ps(_mm256_sub_ps(one, tail), tail, x);  // by the sign bit of x
-}
-
 inline __m256 sigmoid_times8(__m256 x, __m256 argument) {
   const __m256 e = exp8(_mm256_xor_ps(argument, _mm256_set1_ps(-0.0f)));
   return _mm256_div_ps(x, _mm256_add_ps(_mm256_set1_ps(1.0f), e));
 }
 
+/// x·Φ(x) = max(x, 0) - z·Φ(-z) for z = |x|, so the left tail keeps its digits: Φ(-z) = exp(-z²/2) · g(z),
+/// where g is a polynomial of degree 6 in t = 1 / (1 + 0.295 z), fitted to a relative error of 1.8e-6 on [0,
+/// 13]. Beyond 13 the second term is below kActivationAbsolute. Relative error below 1e-5 in all.
 inline __m256 gelu_erf8(__m256 x) {
-  return _mm256_mul_ps(x, normal_cdf8(x));
+  const __m256 one = _mm256_set1_ps(1.0f), half = _mm256_set1_ps(0.5f);
+  const __m256 magnitude = _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x);
+  const __m256 relu = _mm256_fmadd_ps(half, x, _mm256_mul_ps(half, magnitude));  // NaN for -inf, as 0 · inf
+  const __m256 z = _mm256_min_ps(_mm256_set1_ps(13.0f), magnitude);
+  const __m256 t = _mm256_div_ps(one, _mm256_fmadd_ps(_mm256_set1_ps(0.295f), z, one));
+  __m256 g = _mm256_set1_ps(-8.900776e-02f);
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(2.7123863e-01f));
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(-8.469999e-02f));
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(1.8406197e-01f));
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(9.8243155e-02f));
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(1.2031024e-01f));
+  g = _mm256_fmadd_ps(g, t, _mm256_set1_ps(-1.454949e-04f));
+  // exp(-z²/2) = 2^n · 2^f. Adding 1.5 · 2^23 leaves the nearest integer n, at least -122, in the low bits.
+  const __m256 scaled = _mm256_mul_ps(z, _mm256_set1_ps(-0.72134752044448170f));  // -log2(e) / 2
+  const __m256 shift = _mm256_set1_ps(12582912.0f);
+  const __m256 n = _mm256_fmadd_ps(z, scaled, shift);
+  const __m256 f = _mm256_fmsub_ps(z, scaled, _mm256_sub_ps(n, shift));
+  __m256 p = _mm256_set1_ps(9.569998e-03f);
+  p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(5.5917855e-02f));
+  p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(2.4024747e-01f));
+  p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(6.931218e-01f));
+  p = _mm256_fmadd_ps(p, f, _mm256_set1_ps(9.999993e-01f));
+  const __m256i e = _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_castps_si256(n), 23));
+  return _mm256_fnmadd_ps(_mm256_mul_ps(z, g), _mm256_castsi256_ps(e), relu);
 }
 
 inline __m256 gelu_tanh8(__m256 x) {

@@ -50,11 +50,8 @@ void interleave2(const float* x, int64_t stride, int count, int64_t k, float* ou
 }
 
 inline void finish(const Fp32LinearTile& t, int width) {
-  for (int r = 0; r < t.rows; ++r) {
-    for (int c = 0; c < t.columns; c += 8) {
-      finish8(_mm256_load_ps(t.sums + r * width + c), *t.epilogue, t.row + r, t.column + c, t.columns - c);
-    }
-  }
+  const auto sums = [&](int r, int c) { return _mm256_load_ps(t.sums + r * width + c); };
+  finish_block(sums, *t.epilogue, t.row, t.column, t.rows, t.columns);
 }
 
 }  // namespace

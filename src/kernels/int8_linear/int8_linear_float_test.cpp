@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "cpu/thread_pool.h"
 #include "halftone/error.h"
@@ -176,6 +177,58 @@ TEST(Int8LinearFloat, QuantizedRowsFeedTheNextLayer) {
         EXPECT_EQ(zero[r], want.zero_point);
         EXPECT_EQ(std::memcmp(q.data(), out.data() + r * n, q.size()), 0) << kernel.name;
       }
+    }
+  }
+}
+
+// A row's result does not depend on the rows beside it, nor on how many threads share them: enough rows for
+// groups of blocks, and too few.
+TEST(Int8LinearFloat, AnyNumberOfThreadsGivesTheSameRows) {
+  for (int64_t m : {200, 61}) {
+    const Layer layer({m, 45, 40, 7});
+    const int64_t n = layer.p.n;
+    const auto run = [&](const Int8LinearKernel& kernel, int64_t first, int64_t rows, Splitter& splitter) {
+      Guarded<uint8_t> out(rows * n);
+      Guarded<float> scale(rows);
+      Guarded<int32_t> zero(rows);
+      Int8LinearArgs args = layer.args(out.data(), OutputType::kQuantizedRows);
+      args.x += first * layer.p.k;
+      args.epilogue.bias = layer.bias.data();
+      args.epilogue.residual = layer.residual.data() + first * n;
+      args.epilogue.residual_stride = n;
+      args.epilogue.activation = Activation::kGeluErf;
+      args.epilogue.out_scale = scale.data();
+      args.epilogue.out_zero_point = zero.data();
+      testing::run_int8_linear(kernel, {rows, n, layer.p.k, 7}, args, layer.weights(), splitter);
+      return std::make_tuple(out.copy(), scale.copy(), zero.copy());
+    };
+    for (const Int8LinearKernel& kernel : testing::int8_test_kernels()) {
+      SerialSplitter serial;
+      const auto [out, scale, zero] = run(kernel, 0, m, serial);
+      for (int64_t r : {int64_t{0}, int64_t{7}, m / 2, m - 1}) {
+        const auto [row, row_scale, row_zero] = run(kernel, r, 1, serial);
+        EXPECT_EQ(scale[static_cast<size_t>(r)], row_scale[0]) << kernel.name << " row " << r;
+        EXPECT_EQ(zero[static_cast<size_t>(r)], row_zero[0]) << kernel.name;
+        EXPECT_TRUE(std::equal(row.begin(), row.end(), out.begin() + r * n)) << kernel.name;
+      }
+      for (int threads : {2, 3, 8}) {
+        ThreadPool pool(threads);
+        EXPECT_EQ(run(kernel, 0, m, pool), std::make_tuple(out, scale, zero)) << kernel.name << threads;
+      }
+    }
+  }
+}
+
+// A splitter inside another parallel region has one thread; the workspace was made for more.
+TEST(Int8LinearFloat, AWorkspaceForMoreThreadsIsEnough) {
+  const Int8LinearKernel& kernel = int8_linear_kernels().back();
+  for (int64_t m = 1; m < 150; ++m) {
+    size_t most = 0;
+    for (int threads = 1; threads < 12; ++threads) {
+      const size_t bytes =
+          int8_linear_workspace_bytes(kernel, {m, 64, 16, 8}, threads, OutputType::kQuantizedRows);
+      EXPECT_GE(bytes, most) << m << " rows, threads " << threads;
+      most = bytes;
     }
   }
 }

@@ -20,8 +20,9 @@ struct Int8LinearBlock {
   int64_t quads = 0;              ///< ceil(k / 4)
   const int8_t* panel = nullptr;  ///< the first; quads * tile.n * 4 bytes, aligned to 64
   int64_t panel_bytes = 0;        ///< from one panel to the next
-  // What to fetch meanwhile: this block's share of the panel after this one, a quarter of it in each of four
-  // streams. Only a hint; it may point past the weights.
+  // What to fetch meanwhile: this block's share of the panel that will be read after the block's own panels,
+  // a quarter of it in each of four streams. For the next of the block's panels, panel_bytes further. Only a
+  // hint; it may point past the weights.
   const int8_t* next = nullptr;
   int64_t next_quarter = 0;  ///< bytes from one stream to the next
   int64_t next_step = 0;     ///< bytes for each four quads

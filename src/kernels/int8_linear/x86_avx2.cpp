@@ -24,6 +24,14 @@ inline void fetch_ahead(const Int8LinearBlock& b, const int8_t* w, int64_t quad)
       _MM_HINT_T1);
 }
 
+// maddubs with weights that stay in memory: six rows leave no register for them, and the compiler would keep
+// a sum in memory instead.
+inline __m256i maddubs_from(__m256i x, const int8_t* w) {
+  __m256i products;
+  __asm__("vpmaddubsw %2, %1, %0" : "=x"(products) : "x"(x), "m"(*reinterpret_cast<const __m256i*>(w)));
+  return products;
+}
+
 template <int R, int P>
 inline void clear(__m256i (&sum)[P][R][2]) {
 #pragma GCC unroll 16
@@ -57,15 +65,15 @@ void multiply_s7(const Int8LinearBlock& b, int32_t* tile) {
   for (int64_t quad = 0; quad < b.quads; ++quad, x += R * 4, w += kPanel * 4) {
 #pragma GCC unroll 16
     for (int p = 0; p < P; ++p) {
-      const __m256i w0 = load32(w + p * b.panel_bytes), w1 = load32(w + p * b.panel_bytes + 32);
+      const __m256i w0 = load32(w + p * b.panel_bytes);
+      const int8_t* w1 = w + p * b.panel_bytes + 32;
       fetch_ahead<P>(b, w, quad);
 #pragma GCC unroll 16
       for (int r = 0; r < R; ++r) {
         const __m256i four = broadcast4(x + r * 4);
         sum[p][r][0] =
             _mm256_add_epi32(sum[p][r][0], _mm256_madd_epi16(_mm256_maddubs_epi16(four, w0), ones));
-        sum[p][r][1] =
-            _mm256_add_epi32(sum[p][r][1], _mm256_madd_epi16(_mm256_maddubs_epi16(four, w1), ones));
+        sum[p][r][1] = _mm256_add_epi32(sum[p][r][1], _mm256_madd_epi16(maddubs_from(four, w1), ones));
       }
     }
   }

@@ -20,49 +20,31 @@ inline void store_sums8(int32_t* out, __m256i a, int count) {
   }
 }
 
-/// The commonest case: whole vectors to float, nothing after the bias. The same operations as below, without
-/// their questions.
-inline void finish_plain(const Int8LinearBlock& b, const int32_t* tile, int width) {
-  const Epilogue& e = *b.epilogue;
-  for (int c = 0; c < width; c += 8) {
-    const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.column_sum + c));
-    const __m256 column_scale = _mm256_loadu_ps(b.column_scale + c);
-    const __m256 bias =
-        e.bias != nullptr ? _mm256_loadu_ps(e.bias + b.column + c) : _mm256_set1_ps(-0.0f);  // x + -0 is x
-    float* out = static_cast<float*>(e.out) + b.row * e.out_stride + b.column + c;
-    for (int r = 0; r < b.count; ++r, out += e.out_stride) {
-      const __m256i raw = _mm256_load_si256(reinterpret_cast<const __m256i*>(tile + r * width + c));
-      const __m256i zero = _mm256_mullo_epi32(_mm256_set1_epi32(b.row_mul[r]), sum);
-      const __m256i a = _mm256_add_epi32(_mm256_add_epi32(raw, _mm256_set1_epi32(b.row_add[r])), zero);
-      const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(b.row_scale[r]), column_scale);
-      _mm256_storeu_ps(out, _mm256_add_ps(_mm256_mul_ps(_mm256_cvtepi32_ps(a), scale), bias));
-    }
-  }
+/// a of eight columns, for column_sum[c] and on.
+inline __m256i exact_sums8(const Int8LinearBlock& b, const int32_t* raw, int r, int c) {
+  const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.column_sum + c));
+  const __m256i a = _mm256_add_epi32(_mm256_load_si256(reinterpret_cast<const __m256i*>(raw)),
+                                     _mm256_set1_epi32(b.row_add[r]));
+  return _mm256_add_epi32(a, _mm256_mullo_epi32(_mm256_set1_epi32(b.row_mul[r]), sum));
 }
 
 /// `tile` holds b.count rows of `width` raw sums (width a multiple of 8), aligned to 32.
 inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width) {
-  const Epilogue& e = *b.epilogue;
-  if (b.columns >= width && b.sums == nullptr && e.type == OutputType::kFloat32 && e.residual == nullptr &&
-      e.activation == Activation::kNone) {
-    return finish_plain(b, tile, width);
-  }
-  for (int r = 0; r < b.count; ++r) {
-    const __m256i add = _mm256_set1_epi32(b.row_add[r]), mul = _mm256_set1_epi32(b.row_mul[r]);
-    const __m256 scale = _mm256_set1_ps(b.row_scale[r]);
-    for (int c = 0; c < width && c < b.columns; c += 8) {
-      const __m256i raw = _mm256_load_si256(reinterpret_cast<const __m256i*>(tile + r * width + c));
-      const __m256i sum = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b.column_sum + c));
-      const __m256i a = _mm256_add_epi32(_mm256_add_epi32(raw, add), _mm256_mullo_epi32(mul, sum));
-      if (b.sums != nullptr) {
-        store_sums8(b.sums + (b.row + r) * b.sums_stride + b.column + c, a, b.columns - c);
-      } else {
-        const __m256 s =
-            _mm256_mul_ps(_mm256_cvtepi32_ps(a), _mm256_mul_ps(scale, _mm256_loadu_ps(b.column_scale + c)));
-        finish8(s, e, b.row + r, b.column + c, b.columns - c);
+  const int columns = b.columns < width ? b.columns : width;
+  if (b.sums != nullptr) {
+    for (int r = 0; r < b.count; ++r) {
+      for (int c = 0; c < columns; c += 8) {
+        store_sums8(b.sums + (b.row + r) * b.sums_stride + b.column + c,
+                    exact_sums8(b, tile + r * width + c, r, c), columns - c);
       }
     }
+    return;
   }
+  const auto sums = [&](int r, int c) {
+    const __m256 scale = _mm256_mul_ps(_mm256_set1_ps(b.row_scale[r]), _mm256_loadu_ps(b.column_scale + c));
+    return _mm256_mul_ps(_mm256_cvtepi32_ps(exact_sums8(b, tile + r * width + c, r, c)), scale);
+  };
+  finish_block(sums, *b.epilogue, b.row, b.column, b.count, columns);
 }
 
 using Multiply = void (*)(const Int8LinearBlock&, int32_t*);
@@ -78,6 +60,7 @@ inline void compute(Int8LinearBlock b, int width, int at_once, const Multiply* s
     for (int p = 0; p < panels; ++p) {
       finish_tile(b, tile + p * b.count * width, width);
       b.panel += b.panel_bytes;
+      b.next += b.panel_bytes;
       b.column += width;
       b.column_sum += width;
       b.column_scale += width;

@@ -1,5 +1,8 @@
 #include "compiler/passes/attention_match.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "compiler/passes/rewrite.h"
 
 namespace halftone::compiler {
@@ -7,6 +10,8 @@ namespace {
 
 struct Product {
   Value *a = nullptr, *b = nullptr;
+  Value* added = nullptr;  // of a baddbmm: added + alpha · a · b
+  double alpha = 1;
 };
 
 // The four-dimensional tensor that was flattened to [b·h, …] for a bmm.
@@ -19,24 +24,46 @@ Value* try_unflattened(const Value* value, const std::vector<SymExpr>& batch) {
   return same_batch && same(sizes[2], flat[1]) && same(sizes[3], flat[2]) ? x : nullptr;
 }
 
-// a · b in four dimensions, also as a view of a bmm.
-std::optional<Product> try_product(const Value* value) {
-  if (value == nullptr || rank(value) != 4) return std::nullopt;
-  if (const Node* matmul = try_producer(value, {"aten::matmul"})) {
-    const Product product{try_tensor(*matmul, "self"), try_tensor(*matmul, "other")};
-    const bool four =
-        product.a != nullptr && product.b != nullptr && rank(product.a) == 4 && rank(product.b) == 4;
-    return four ? std::optional(product) : std::nullopt;
+// The operands of a matmul, bmm or baddbmm; nothing where what is added is scaled.
+std::optional<Product> try_operands(const Node* node) {
+  if (node == nullptr) return std::nullopt;
+  Product product;
+  if (node->is("aten::baddbmm")) {
+    const auto alpha = try_number(*node, "alpha"), beta = try_number(*node, "beta");
+    if (!alpha || (beta != 1.0 && beta != 0.0)) return std::nullopt;
+    product = {try_tensor(*node, "batch1"), try_tensor(*node, "batch2"),
+               beta == 1.0 ? try_tensor(*node, "self") : nullptr, *alpha};
+  } else {
+    product = {try_tensor(*node, "self"), try_tensor(*node, node->is("aten::bmm") ? "mat2" : "other")};
   }
+  return product.a != nullptr && product.b != nullptr ? std::optional(product) : std::nullopt;
+}
+
+// Whether a tensor that was added to [b·h, …] may be added to [b, h, …] as it is.
+bool is_same_for_all_heads(const Value* added) {
+  return rank(added) == 1 || rank(added) == 2 || (rank(added) == 3 && same(added->meta()->sizes[0], 1));
+}
+
+// a · b in four dimensions or, without heads, in three; in four also as a view of a bmm.
+std::optional<Product> try_product(const Value* value) {
+  if (value == nullptr || (rank(value) != 3 && rank(value) != 4)) return std::nullopt;
+  if (const Node* plain = try_producer(value, {"aten::matmul", "aten::bmm", "aten::baddbmm"})) {
+    const auto product = try_operands(plain);
+    return product && rank(product->a) == rank(value) && rank(product->b) == rank(value) ? product
+                                                                                         : std::nullopt;
+  }
+  if (rank(value) != 4) return std::nullopt;
   const Node* view = try_producer(value, {"aten::view", "aten::_unsafe_view", "aten::reshape"});
-  const Node* bmm = view != nullptr ? try_producer(try_tensor(*view, "self"), {"aten::bmm"}) : nullptr;
-  if (bmm == nullptr) return std::nullopt;
+  const Node* bmm =
+      view != nullptr ? try_producer(try_tensor(*view, "self"), {"aten::bmm", "aten::baddbmm"}) : nullptr;
+  auto product = try_operands(bmm);
+  if (!product || (product->added != nullptr && !is_same_for_all_heads(product->added))) return std::nullopt;
   const auto& flat = bmm->output()->meta();
   const auto& sizes = value->meta()->sizes;
   if (!flat || !same(flat->sizes[1], sizes[2]) || !same(flat->sizes[2], sizes[3])) return std::nullopt;
-  const Product product{try_unflattened(try_tensor(*bmm, "self"), sizes),
-                        try_unflattened(try_tensor(*bmm, "mat2"), sizes)};
-  return product.a != nullptr && product.b != nullptr ? std::optional(product) : std::nullopt;
+  product->a = try_unflattened(product->a, sizes);
+  product->b = try_unflattened(product->b, sizes);
+  return product->a != nullptr && product->b != nullptr ? product : std::nullopt;
 }
 
 // Through copies that only lay the tensor out for a bmm.
@@ -72,18 +99,23 @@ Value* unscaled(Value* value, double& scale, const Constants& constants) {
 
 // k where `value` is kᵀ in the last two dimensions.
 Value* try_turned(const Value* value) {
+  const auto last = static_cast<int64_t>(rank(value)) - 1;
+  const auto positive = [&](int64_t dim) { return positive_dim(dim, rank(value)); };
   if (const Node* turn = try_producer(value, {"aten::transpose.int", "aten::transpose_copy.int"})) {
     const auto a = try_number(*turn, "dim0"), b = try_number(*turn, "dim1");
     if (!a || !b) return nullptr;
-    const auto x = positive_dim(static_cast<int64_t>(*a), 4), y = positive_dim(static_cast<int64_t>(*b), 4);
-    return x + y == 5 && x != y && x >= 2 && y >= 2 ? try_tensor(*turn, "self") : nullptr;
+    const auto x = positive(static_cast<int64_t>(*a)), y = positive(static_cast<int64_t>(*b));
+    return std::min(x, y) == last - 1 && std::max(x, y) == last ? try_tensor(*turn, "self") : nullptr;
   }
   if (const Node* turn = try_producer(value, {"aten::permute", "aten::permute_copy"})) {
     const auto dims = try_integers(*turn, "dims");
-    if (!dims || dims->size() != 4) return nullptr;
-    std::vector<int64_t> order;
-    for (const int64_t dim : *dims) order.push_back(positive_dim(dim, 4));
-    return order == std::vector<int64_t>{0, 1, 3, 2} ? try_tensor(*turn, "self") : nullptr;
+    if (!dims || dims->size() != rank(value)) return nullptr;
+    std::vector<int64_t> wanted(dims->size());
+    std::iota(wanted.begin(), wanted.end(), 0);
+    std::swap(wanted[wanted.size() - 1], wanted[wanted.size() - 2]);
+    const bool turns = std::equal(dims->begin(), dims->end(), wanted.begin(),
+                                  [&](int64_t dim, int64_t want) { return positive(dim) == want; });
+    return turns ? try_tensor(*turn, "self") : nullptr;
   }
   if (const Node* turn = try_producer(value, {"aten::mT"})) return try_tensor(*turn, "self");
   return nullptr;
@@ -147,7 +179,10 @@ Node* try_softmax(Value* weights) {
   const auto dim = try_number(*softmax, "dim");
   const bool plain =
       is_absent(*softmax, "dtype") && try_flag(*softmax, "half_to_float").value_or(false) == false;
-  return dim && plain && positive_dim(static_cast<int64_t>(*dim), 4) == 3 ? softmax : nullptr;
+  const size_t dims = rank(weights);
+  return dim && plain && positive_dim(static_cast<int64_t>(*dim), dims) + 1 == static_cast<int64_t>(dims)
+             ? softmax
+             : nullptr;
 }
 
 // The tensor whose heads were repeated, each next to itself, or nullptr.
@@ -186,10 +221,15 @@ void share_heads(AttentionMatch& match) {
 std::optional<AttentionMatch> try_match_attention(const Node& node, const Constants& constants,
                                                   const PassContext& context) {
   const auto outer = try_product(node.output());
-  Node* softmax = outer ? try_softmax(outer->a) : nullptr;
+  Node* softmax = outer && outer->added == nullptr && outer->alpha == 1 ? try_softmax(outer->a) : nullptr;
   if (softmax == nullptr) return std::nullopt;
   AttentionMatch match;
   match.result = node.output();
+  if (only_user(softmax->output()) == nullptr) {
+    // They would be computed twice.
+    context.note("%{} is no attention: its weights are a result too", match.result->name());
+    return std::nullopt;
+  }
   Value* scores = try_tensor(*softmax, "self");
   while (scores != nullptr && !try_product(without_copies(scores))) {
     scores = without_copies(scores);
@@ -207,6 +247,14 @@ std::optional<AttentionMatch> try_match_attention(const Node& node, const Consta
   }
   const auto inner = scores != nullptr ? try_product(without_copies(scores)) : std::nullopt;
   if (!inner) return std::nullopt;
+  if (inner->added != nullptr) {
+    if (match.scale != 1) {
+      context.note("%{} is no attention: the sum of scores and mask is scaled", match.result->name());
+      return std::nullopt;
+    }
+    match.masks.push_back({inner->added});
+  }
+  match.scale *= inner->alpha;
   match.q = unscaled(inner->a, match.scale, constants);
   Value* turned = unscaled(inner->b, match.scale, constants);
   Value* k = try_turned(turned);

@@ -21,15 +21,15 @@ struct AttentionMask {
 };
 
 struct AttentionMatch {
-  Value* result = nullptr;  ///< [b, h, m, dv]
+  Value* result = nullptr;  ///< [b, h, m, dv] or, all without heads, [b, m, dv]
   Value *q = nullptr, *k = nullptr, *v = nullptr;
   std::vector<AttentionMask> masks;
   bool causal = false;
   double scale = 1;
 };
 
-/// `node` is the product with v, or the view that gives a bmm its four dimensions back. Notes in the
-/// context's log why a softmax between two products was not taken.
+/// `node` is the product with v, in four dimensions or in three, or the view that gives a bmm its four
+/// dimensions back. Notes in the context's log why a softmax between two products was not taken.
 std::optional<AttentionMatch> try_match_attention(const Node& node, const Constants& constants,
                                                   const PassContext& context);
 

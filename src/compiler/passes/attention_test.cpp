@@ -129,5 +129,123 @@ TEST(RecogniseAttention, RepeatedHeadsAreShared) {
                       1e-5);
 }
 
+// Without heads: a query, key and value of three dimensions, and the scores in a few spellings.
+std::string headless(const std::string& scores, const std::string& mask = "f32[s0, 5, 7]") {
+  return R"(graph(%q: user "q" f32[s0, 5, 8], %k: user "k" f32[s0, 7, 8], %v: user "v" f32[s0, 7, 8], %mask: user "mask" )" +
+         mask + R"() {
+    %kt: f32[s0, 8, 7; 56, 1, 8] = aten::transpose.int(%k, 1, 2)
+    )" + scores +
+         R"(
+    %w: f32[s0, 5, 7] = aten::softmax.int(%s, -1)
+    %a: f32[s0, 5, 8] = aten::bmm(%w, %v)
+    %r: f32[s0, 5, 8] = aten::neg(%a)
+    return %r
+  })";
+}
+
+std::vector<c10::IValue> headless_inputs(const at::Tensor& mask) {
+  return {at::randn({3, 5, 8}), at::randn({3, 7, 8}), at::randn({3, 7, 8}), mask};
+}
+
+TEST(RecogniseAttention, WithoutHeads) {
+  const Rewritten graphs = rewrite(headless(R"(%p: f32[s0, 5, 7] = aten::bmm(%q, %kt)
+    %d: f32[s0, 5, 7] = aten::mul.Tensor(%p, 0.25)
+    %s: f32[s0, 5, 7] = aten::add.Tensor(%d, %mask))"),
+                                   {}, {"recognise_attention"});
+  EXPECT_EQ(
+      graphs.text(),
+      R"(graph(%q: user "q" f32[s0, 5, 8], %k: user "k" f32[s0, 7, 8], %v: user "v" f32[s0, 7, 8], %mask: user "mask" f32[s0, 5, 7]) {
+  %q_head: f32[s0, 1, 5, 8] = aten::unsqueeze(%q, 1)
+  %k_head: f32[s0, 1, 7, 8] = aten::unsqueeze(%k, 1)
+  %v_head: f32[s0, 1, 7, 8] = aten::unsqueeze(%v, 1)
+  %mask_head: f32[s0, 1, 5, 7] = aten::unsqueeze(%mask, 1)
+  %attention: f32[s0, 1, 5, 8; 40, 8, 8, 1] = halftone::attention(%q_head, %k_head, %v_head, %mask_head, causal=false, scale=0.25)
+  %a: f32[s0, 5, 8] = aten::squeeze.dim(%attention, 1)
+  %r: f32[s0, 5, 8] = aten::neg(%a)
+  return %r
+}
+)");
+  expect_same_results(graphs, headless_inputs(at::randn({3, 5, 7})), 1e-5);
+}
+
+TEST(RecogniseAttention, BaddbmmAddsTheMaskAndScales) {
+  for (const char* mask : {"f32[s0, 5, 7]", "f32[1, 5, 7]", "f32[5, 7]"}) {
+    const Rewritten graphs =
+        rewrite(headless("%s: f32[s0, 5, 7] = aten::baddbmm(%mask, %q, %kt, alpha=0.5)", mask), {},
+                {"recognise_attention"});
+    EXPECT_EQ(graphs.count("halftone::attention"), 1) << graphs.text();
+    EXPECT_EQ(graphs.count("aten::baddbmm"), 0);
+    expect_same_results(
+        graphs, headless_inputs(at::randn({5, 7}).expand({mask[4] == 's' ? 3 : 1, 5, 7}).clone()), 1e-5);
+  }
+  const Rewritten ignored =
+      rewrite(headless("%s: f32[s0, 5, 7] = aten::baddbmm(%mask, %q, %kt, beta=0, alpha=0.5)"), {},
+              {"recognise_attention"});
+  EXPECT_EQ(ignored.count("halftone::attention"), 1);
+  expect_same_results(ignored, headless_inputs(at::full({3, 5, 7}, NAN)), 1e-5);
+}
+
+TEST(RecogniseAttention, BaddbmmOfFlattenedHeads) {
+  const auto text = [](const std::string& mask) {
+    return R"(graph(%q: user "q" f32[2, 4, 5, 8], %k: user "k" f32[2, 4, 7, 8], %v: user "v" f32[2, 4, 7, 8], %mask: user "mask" )" +
+           mask + R"() {
+    %kt: f32[2, 4, 8, 7; 224, 56, 1, 8] = aten::transpose.int(%k, 2, 3)
+    %q3: f32[8, 5, 8] = aten::reshape(%q, [8, 5, 8])
+    %k3: f32[8, 8, 7; 56, 1, 8] = aten::reshape(%kt, [8, 8, 7])
+    %b: f32[8, 5, 7] = aten::baddbmm(%mask, %q3, %k3, alpha=0.5)
+    %s: f32[2, 4, 5, 7] = aten::view(%b, [2, 4, 5, 7])
+    %w: f32[2, 4, 5, 7] = aten::softmax.int(%s, -1)
+    %a: f32[2, 4, 5, 8] = aten::matmul(%w, %v)
+    %r: f32[2, 4, 5, 8] = aten::neg(%a)
+    return %r
+  })";
+  };
+  const Rewritten shared = rewrite(text("f32[1, 5, 7]"), {}, {"recognise_attention"});
+  EXPECT_EQ(shared.count("halftone::attention"), 1) << shared.text();
+  expect_same_results(shared, inputs(at::randn({1, 5, 7})), 1e-5);
+  // One for each head, flattened with the batch: not what attention can add.
+  const Rewritten apart = rewrite(text("f32[8, 5, 7]"), {}, {"recognise_attention"});
+  EXPECT_EQ(apart.text(), print_graph(*apart.before));
+}
+
+TEST(RecogniseAttention, BaddbmmThatIsScaledAfterwardsIsNone) {
+  const Rewritten graphs = rewrite(headless(R"(%b: f32[s0, 5, 7] = aten::baddbmm(%mask, %q, %kt)
+    %s: f32[s0, 5, 7] = aten::mul.Tensor(%b, 0.5))"),
+                                   {}, {"recognise_attention"});
+  EXPECT_THAT(graphs.log, Contains(HasSubstr("the sum of scores and mask is scaled")));
+  EXPECT_EQ(graphs.text(), print_graph(*graphs.before));
+  const Rewritten beta = rewrite(headless("%s: f32[s0, 5, 7] = aten::baddbmm(%mask, %q, %kt, beta=2)"), {},
+                                 {"recognise_attention"});
+  EXPECT_EQ(beta.text(), print_graph(*beta.before));
+}
+
+TEST(RecogniseAttention, ScaledDotProductAttentionWithoutHeads) {
+  const Rewritten graphs = rewrite(
+      R"(graph(%q: user "q" f32[s0, 5, 8], %k: user "k" f32[s0, 7, 8], %v: user "v" f32[s0, 7, 8], %mask: user "mask" bool[s0, 5, 7]) {
+    %a: f32[s0, 5, 8] = aten::scaled_dot_product_attention(%q, %k, %v, %mask)
+    %r: f32[s0, 5, 8] = aten::neg(%a)
+    return %r
+  })",
+      {}, {"recognise_attention"});
+  EXPECT_EQ(graphs.count("halftone::attention"), 1) << graphs.text();
+  at::Tensor keep = at::rand({3, 5, 7}) > 0.3;
+  keep.select(2, 0).fill_(true);
+  expect_same_results(graphs, headless_inputs(keep), 1e-5);
+}
+
+TEST(RecogniseAttention, WeightsThatAreAResultToo) {
+  const Rewritten graphs = rewrite(
+      R"(graph(%q: user "q" f32[2, 5, 8], %k: user "k" f32[2, 7, 8], %v: user "v" f32[2, 7, 8]) {
+    %kt: f32[2, 8, 7; 56, 1, 8] = aten::transpose.int(%k, 1, 2)
+    %p: f32[2, 5, 7] = aten::bmm(%q, %kt)
+    %w: f32[2, 5, 7] = aten::softmax.int(%p, -1)
+    %a: f32[2, 5, 8] = aten::bmm(%w, %v)
+    return %a, %w
+  })",
+      {}, {"recognise_attention"});
+  EXPECT_THAT(graphs.log, Contains(HasSubstr("its weights are a result too")));
+  EXPECT_EQ(graphs.text(), print_graph(*graphs.before));
+}
+
 }  // namespace
 }  // namespace halftone::compiler

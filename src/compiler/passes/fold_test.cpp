@@ -135,5 +135,59 @@ TEST(QuantizeOnce, MakersWriteQuantizedRowsAndOthersAreQuantizedOnce) {
   expect_same_results(graphs, {x}, 2e-2);
 }
 
+TEST(FoldZeroEmbedding, AddsTheRow) {
+  const TensorMap tensors = {{"words", at::randn({9, 4})}, {"types", at::randn({2, 4})}};
+  const Rewritten graphs = rewrite(
+      R"(graph(%w: parameter "words" f32[9, 4], %t: parameter "types" f32[2, 4], %ids: user "ids" i64[s0, s1]) {
+    %e: f32[s0, s1, 4] = aten::embedding(%w, %ids)
+    %z: i64[s0, s1] = aten::zeros_like(%ids)
+    %p: f32[s0, s1, 4] = aten::embedding(%t, %z)
+    %y: f32[s0, s1, 4] = aten::add.Tensor(%e, %p)
+    return %y
+  })",
+      tensors, {"fold_zero_embedding"});
+  EXPECT_EQ(
+      graphs.text(),
+      R"(graph(%w: parameter "words" f32[9, 4], %t: parameter "types" f32[2, 4], %ids: user "ids" i64[s0, s1], %t_row: constant "compiled.t_row" f32[4]) {
+  %e: f32[s0, s1, 4] = aten::embedding(%w, %ids)
+  %y: f32[s0, s1, 4] = aten::add.Tensor(%e, %t_row)
+  return %y
+}
+)");
+  expect_same_results(graphs, {at::randint(9, {2, 3}, at::kLong)});
+}
+
+TEST(FoldZeroEmbedding, SeesZerosThroughViewsOfABuffer) {
+  const char* text =
+      R"(graph(%t: parameter "types" f32[2, 4], %z: buffer "zeros" i64[1, 16], %x: user "x" f32[s0, 5, 4]) {
+    %n: int(s0) = aten::sym_size.int(%x, 0)
+    %s: i64[1, 5; 16, 1] = aten::slice.Tensor(%z, 1, 0, 5)
+    %i: i64[s0, 5; 0, 1] = aten::expand(%s, [%n, 5])
+    %p: f32[s0, 5, 4] = aten::embedding(%t, %i)
+    %y: f32[s0, 5, 4] = aten::add.Tensor(%p, %x)
+    return %y
+  })";
+  const at::Tensor types = at::randn({2, 4});
+  const Rewritten zeros =
+      rewrite(text, {{"types", types}, {"zeros", at::zeros({1, 16}, at::kLong)}}, {"fold_zero_embedding"});
+  EXPECT_EQ(zeros.count("aten::embedding"), 0) << zeros.text();
+  expect_same_results(zeros, {at::randn({2, 5, 4})});
+  const Rewritten ones =
+      rewrite(text, {{"types", types}, {"zeros", at::ones({1, 16}, at::kLong)}}, {"fold_zero_embedding"});
+  EXPECT_EQ(ones.text(), print_graph(*ones.before));
+}
+
+TEST(FoldZeroEmbedding, KeepsSumsThatWouldShrink) {
+  const Rewritten graphs = rewrite(
+      R"(graph(%t: parameter "types" f32[2, 4], %ids: user "ids" i64[s0, 3], %x: user "x" f32[3, 4]) {
+    %z: i64[s0, 3] = aten::zeros_like(%ids)
+    %p: f32[s0, 3, 4] = aten::embedding(%t, %z)
+    %y: f32[s0, 3, 4] = aten::add.Tensor(%p, %x)
+    return %y
+  })",
+      {{"types", at::randn({2, 4})}}, {"fold_zero_embedding"});
+  EXPECT_EQ(graphs.text(), print_graph(*graphs.before));
+}
+
 }  // namespace
 }  // namespace halftone::compiler

@@ -14,6 +14,7 @@ namespace halftone::compiler {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kAsGoodAsHidden = -1e8;
 
 class AttentionRewriter {
  public:
@@ -41,13 +42,14 @@ class AttentionRewriter {
     match.v = try_tensor(node, "value");
     const auto causal = try_flag(node, "is_causal");
     if (match.q == nullptr || match.k == nullptr || match.v == nullptr || !causal) return std::nullopt;
-    if (rank(match.q) != 4 || try_number(node, "dropout_p") != 0.0) {
-      context_.note("%{} stays as it is: it drops, or has not four dimensions", node.output()->name());
+    if ((rank(match.q) != 3 && rank(match.q) != 4) || try_number(node, "dropout_p") != 0.0) {
+      context_.note("%{} stays as it is: it drops, or has neither three nor four dimensions",
+                    node.output()->name());
       return std::nullopt;
     }
     match.causal = *causal;
     if (Value* mask = try_tensor(node, "attn_mask")) match.masks.push_back({mask});
-    const auto width = match.q->meta()->sizes[3].as_constant();
+    const auto width = match.q->meta()->sizes.back().as_constant();
     const auto scale = try_number(node, "scale");
     if (!scale && (!is_absent(node, "scale") || !width)) return std::nullopt;
     match.scale = scale ? *scale : 1.0 / std::sqrt(static_cast<double>(*width));
@@ -60,12 +62,11 @@ class AttentionRewriter {
       if (!is_float(value)) return "it is not float32";
       if (aliases_.is_written(value)) return "an operand is written";
     }
-    if (rank(match.k) != 4 || rank(match.v) != 4 || rank(match.result) != 4)
-      return "it has not four dimensions";
-    const auto heads = match.q->meta()->sizes[1].as_constant(),
-               shared = match.k->meta()->sizes[1].as_constant();
-    if (!heads || !shared || *shared == 0 || *heads % *shared != 0) return "the number of heads is not known";
-    if (!same(match.v->meta()->sizes[1], *shared)) return "keys and values differ in heads";
+    const size_t dims = rank(match.q);
+    if (rank(match.k) != dims || rank(match.v) != dims || rank(match.result) != dims)
+      return "its operands differ in dimensions";
+    const std::string heads = dims == 4 ? refused_heads(match) : refused_without_heads(match);
+    if (!heads.empty()) return heads;
     for (const Value* value : {match.k, match.v}) {
       if (!same(value->meta()->sizes[0], match.q->meta()->sizes[0])) return "the batch is broadcast";
     }
@@ -74,19 +75,54 @@ class AttentionRewriter {
       const auto& meta = mask.value->meta();
       if (!meta || (meta->dtype != c10::ScalarType::Float && meta->dtype != c10::ScalarType::Bool))
         return "the mask is neither float32 nor bool";
+      // Added instead of put in place, it would show in rows that see nothing.
+      if (mask.kind != AttentionMask::Kind::kAsIs && !(mask.fill <= kAsGoodAsHidden))
+        return "masked scores are neither -inf nor below -1e8";
     }
     if (match.masks.size() > 1) return "it has several masks";
     return "";
   }
 
-  void try_replace(const AttentionMatch& match, Node& node) {
+  static std::string refused_heads(const AttentionMatch& match) {
+    const auto heads = match.q->meta()->sizes[1].as_constant(),
+               shared = match.k->meta()->sizes[1].as_constant();
+    if (!heads || !shared || *shared == 0 || *heads % *shared != 0) return "the number of heads is not known";
+    return same(match.v->meta()->sizes[1], *shared) ? "" : "keys and values differ in heads";
+  }
+  static std::string refused_without_heads(const AttentionMatch& match) {
+    for (const AttentionMask& mask : match.masks) {
+      if (rank(mask.value) > 3) return "the mask has more dimensions than the scores";
+    }
+    // What attention gives is contiguous, and so are the products it replaces.
+    return is_contiguous(match.result) ? "" : "its layout is not contiguous";
+  }
+
+  // [b, m, d] as [b, 1, m, d].
+  Value* with_head(Value* value, Node& before) {
+    TensorMeta meta = *value->meta();
+    if (meta.strides.size() == 3)
+      meta.strides.insert(meta.strides.begin() + 1,
+                          SymExpr::make(SymExpr::Op::kMul, {meta.sizes[1], meta.strides[1]}));
+    meta.sizes.insert(meta.sizes.begin() + 1, SymExpr(1));
+    return context_.graph
+        .insert(&before, "aten::unsqueeze", {{"self", value}, {"dim", int64_t{1}}},
+                {{value->name() + "_head", ValueType::kTensor, std::move(meta)}}, before.source())
+        ->output();
+  }
+
+  void try_replace(AttentionMatch match, Node& node) {
     const std::string why = refusal(match);
     if (!why.empty()) return context_.note("%{} is no fused attention: {}", match.result->name(), why);
-    Value* mask = match.masks.empty() ? nullptr : made_mask(match.masks.front(), node);
-    if (!match.masks.empty() && mask == nullptr) {
-      return context_.note("%{} is no fused attention: masked scores are neither -inf nor below -1e8",
-                           match.result->name());
+    const bool without_heads = rank(match.q) == 3;
+    if (without_heads) {
+      for (Value** value : {&match.q, &match.k, &match.v}) *value = with_head(*value, node);
+      for (AttentionMask& mask : match.masks) {
+        if (rank(mask.value) == 3) mask.value = with_head(mask.value, node);
+      }
     }
+    Value* mask = match.masks.empty() ? nullptr : made_mask(match.masks.front(), node);
+    TensorMeta meta = *match.result->meta();
+    if (without_heads) meta.sizes.insert(meta.sizes.begin() + 1, SymExpr(1));
     Node* fused = context_.graph.insert(&node, "halftone::attention",
                                         {{"q", match.q},
                                          {"k", match.k},
@@ -94,9 +130,11 @@ class AttentionRewriter {
                                          {"mask", optional_tensor(mask)},
                                          {"causal", match.causal},
                                          {"scale", match.scale}},
-                                        {{"attention", ValueType::kTensor, layout(*match.result->meta())}},
-                                        node.source());
-    if (has_layout(match.result) || try_restride(match.result, LayoutChange::kPermuted, strides)) {
+                                        {{"attention", ValueType::kTensor, layout(meta)}}, node.source());
+    if (without_heads) {
+      replace_value(match.result, &node, "aten::squeeze.dim",
+                    {{"self", fused->output()}, {"dim", int64_t{1}}}, {}, node.source());
+    } else if (has_layout(match.result) || try_restride(match.result, LayoutChange::kPermuted, strides)) {
       context_.graph.replace_all_uses(match.result, fused->output());
     } else {
       // Somebody downstream counts on the layout that was.
@@ -141,8 +179,6 @@ class AttentionRewriter {
                   before.source())
           ->output();
     }
-    if (!(mask.fill <= -1e8))
-      return nullptr;  // added instead of put in place, it would show in rows that see nothing
     const bool keeps = mask.kind == AttentionMask::Kind::kKeeps;
     return context_.graph
         .insert(&before, "aten::where.Scalar",

@@ -126,6 +126,25 @@ graph(%x: user "x" f32[4, 3]) {
               {at::randn({4, 3})});
 }
 
+TEST(CompiledModel, ResultsTakeTheMemoryOfOperandsThatNobodyReadsAgain) {
+  // %a dies in %b, %b in %c; %c is read once more after %d.
+  const auto module = module_from_text(R"(
+graph(%x: user "x" f32[s0, 64], %z: user "z" f32[s0, 64]) {
+  %a: f32[s0, 64] = aten::mul.Tensor(%x, %z)
+  %b: f32[s0, 64] = aten::relu(%a)
+  %c: f32[s0, 64] = aten::softmax.int(%b, -1)
+  %d: f32[s0, 64] = aten::silu(%c)
+  %e: f32[s0, 64] = aten::add.Tensor(%d, %c)
+  %f: f32[s0, 64] = aten::mul.Tensor(%e, %e)
+  %y: f32[s0, 64] = aten::relu(%f)
+  return %y
+})");
+  expect_same(module, {at::randn({16, 64}), at::randn({16, 64})});
+  const auto report = compile(module)->report({at::randn({16, 64}), at::randn({16, 64})});
+  ASSERT_TRUE(report.left_to_aten.empty()) << report.left_to_aten[0];
+  EXPECT_EQ(report.arena_bytes, size_t{2} * 16 * 64 * 4);
+}
+
 TEST(CompiledModel, WhatDependsOnSizesOnlyIsMadeOnceAndNotHandedOut) {
   const auto module = module_from_text(R"(
 graph(%t: parameter "table" f32[9, 4], %ids: user "ids" i64[s0]) {

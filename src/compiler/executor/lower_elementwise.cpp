@@ -139,6 +139,7 @@ std::unique_ptr<Step> lower_activation(const Node& node, Planner& planner, std::
   }
   const Slot input = *x;
   const Operand y = planner.define(node.output(), at::kFloat, input.sizes());
+  planner.may_overwrite(y, input.operand());
   return std::make_unique<ActivationStep>(activation, input.operand(), y, input.numel());
 }
 
@@ -168,6 +169,11 @@ std::unique_ptr<Step> lower_binary(const Node& node, Planner& planner, std::stri
     return nullptr;
   }
   const Operand y = planner.define(node.output(), at::kFloat, sizes);
+  // Not over an operand that the other one is another part of: that would be read after it was written.
+  if (a.buffer != b.buffer) {
+    planner.may_overwrite(y, a.operand());
+    if (period == a.numel()) planner.may_overwrite(y, b.operand());
+  }
   return std::make_unique<BinaryStep>(multiply, a.operand(), b.operand(), y, a.numel(),
                                       a.numel() == 0 ? 0 : period);
 }
@@ -186,7 +192,9 @@ std::unique_ptr<Step> lower_softmax(const Node& node, Planner& planner, std::str
   }
   const std::vector<int64_t> sizes = x->sizes().vec();
   const Rows rows = planner.rows(*x, node);
-  return std::make_unique<SoftmaxStep>(rows, planner.define(node.output(), at::kFloat, sizes));
+  const Operand y = planner.define(node.output(), at::kFloat, sizes);
+  if (rows.stride == rows.k) planner.may_overwrite(y, rows.operand);
+  return std::make_unique<SoftmaxStep>(rows, y);
 }
 
 std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string& reason) {

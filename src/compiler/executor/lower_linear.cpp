@@ -230,6 +230,10 @@ class LinearLowering {
     if (const Slot* residual = planner_.tensor(node_, "residual"))
       output_.residual = planner_.rows(*residual, node_);
     define_outputs();
+    const Rows& residual = output_.residual;
+    if (residual.operand.valid() && residual.operand.buffer != x_.operand.buffer &&
+        residual.stride == output_.n)
+      planner_.may_overwrite(output_.y, residual.operand);
     if (x_.rows == 0 || output_.n == 0) return std::make_unique<NothingStep>();
     problem_ = {x_.rows, output_.n, x_.k, planner_.threads(), output_.type()};
     return format_ == "int8" ? int8_step() : float_step();

@@ -144,6 +144,9 @@ std::unique_ptr<Step> lower_norm(const Node& node, Planner& planner, std::string
   if (planner.is_used(node.output(1))) step->sum = planner.define(node.output(1), at::kFloat, sizes);
   if (quantized) step->quantizer = define_quantized(node, planner, 2, step->x, sizes);
   if (step->x.rows == 0 || step->x.k == 0) return std::make_unique<NothingStep>();
+  const bool x_is_dense =
+      step->x.stride == step->x.k && step->x.operand.buffer != step->residual.operand.buffer;
+  if (floats && x_is_dense && !step->sum.valid()) planner.may_overwrite(step->y, step->x.operand);
   step->workspace_bytes = kernels::norm_workspace_bytes(
       step->problem, planner.threads(),
       step->only_quantized() ? OutputType::kQuantizedRows : OutputType::kFloat32);

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "base/errors.h"
@@ -285,7 +286,8 @@ void Planner::plan_results() {
   for (const NamedArgument& result : graph_.return_node().inputs()) {
     const Value* value = result.value.value();
     if (!value) {
-      plan_->results.push_back({.value = operand_of(result.value, nullptr).constant});
+      ResultPlan& plain = plan_->results.emplace_back();
+      plain.value = operand_of(result.value, nullptr).constant;
       continue;
     }
     const Planned& known = planned(value);
@@ -307,17 +309,41 @@ void Planner::plan_results() {
   }
 }
 
+void Planner::may_overwrite(const Operand& result, const Operand& source) {
+  if (result.valid() && source.valid() && result.byte_offset == 0 && source.byte_offset == 0)
+    overwrites_.push_back({result.buffer, source.buffer});
+}
+
+/// A result moves into its operand's memory where the step that writes the one is the last to read the other.
+void Planner::settle_overwrites() {
+  home_.resize(plan_->buffers.size());
+  std::iota(home_.begin(), home_.end(), 0);
+  for (const Overwrite& each : overwrites_) {
+    Buffer& result = plan_->buffers[static_cast<size_t>(each.result)];
+    const int home = home_[static_cast<size_t>(each.source)];
+    Buffer& source = plan_->buffers[static_cast<size_t>(home)];
+    const bool in_arena = result.kind == Buffer::Kind::kArena && source.kind == Buffer::Kind::kArena;
+    if (!in_arena || result.bytes != source.bytes || source.last != result.first) continue;
+    if (home_[static_cast<size_t>(each.result)] != each.result) continue;  // has a home already
+    home_[static_cast<size_t>(each.result)] = home;
+    source.last = std::max(source.last, result.last);
+  }
+}
+
 void Planner::place_buffers() {
+  settle_overwrites();
   std::vector<Lifetime> lifetimes;
   std::vector<size_t> in_arena;
   for (size_t i = 0; i < plan_->buffers.size(); ++i) {
     const Buffer& buffer = plan_->buffers[i];
-    if (buffer.kind != Buffer::Kind::kArena) continue;
+    if (buffer.kind != Buffer::Kind::kArena || home_[i] != static_cast<int>(i)) continue;
     in_arena.push_back(i);
     lifetimes.push_back({buffer.bytes, buffer.first, std::max(buffer.first, buffer.last)});
   }
   const ArenaLayout layout = lay_out(lifetimes);
   for (size_t i = 0; i < in_arena.size(); ++i) plan_->buffers[in_arena[i]].offset = layout.offsets[i];
+  for (size_t i = 0; i < plan_->buffers.size(); ++i)
+    plan_->buffers[i].offset = plan_->buffers[static_cast<size_t>(home_[i])].offset;
   plan_->arena_bytes = layout.bytes;
 }
 

@@ -87,6 +87,9 @@ class Planner {
   /// The same with strides of the caller's choice; they must be dense.
   Operand define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
                          c10::IntArrayRef strides);
+  /// The step at hand may write `result`, an output that it defined, over the operand at `source`, element by
+  /// element: that memory serves twice where nobody else reads the operand afterwards.
+  void may_overwrite(const Operand& result, const Operand& source);
   /// Memory that the step at hand alone uses.
   Operand scratch(size_t bytes);
   int threads() const { return inputs_.threads; }
@@ -105,6 +108,7 @@ class Planner {
   void plan_aten(const Node& node, const std::string& reason);
   void plan_results();
   void place_buffers();
+  void settle_overwrites();
   void list_tensors();
   Work work_of(const Node& node) const;
 
@@ -126,6 +130,11 @@ class Planner {
   std::unordered_map<const Value*, Planned> values_;
   bool writes_in_place_ = false;
   size_t folded_bytes_ = 0;
+  struct Overwrite {
+    int result, source;
+  };
+  std::vector<Overwrite> overwrites_;  ///< in the order of the steps
+  std::vector<int> home_;              ///< by buffer: the one whose memory it uses, mostly itself
 };
 
 /// The types that a schema and its defaults give a node's arguments: for all who read them.

@@ -23,49 +23,54 @@ inline __m256i load_lanes(const uint32_t* p) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
 }
 
-// What selects the j-th weight of a lane. The empty assembly makes the compiler load it where it is used:
-// seven masks kept in registers would push the sums into memory.
-inline __m256i mask_of(int j) {
-  __m256i mask = _mm256_set1_epi32(15 << (4 * (j % 7)));
-  __asm__("" : "+x"(mask));
-  return mask;
-}
+// What selects the j-th weight of eight lanes.
+struct Masks {
+  alignas(32) uint32_t of[7][8];
+};
+constexpr Masks kMasks = [] {
+  Masks masks{};
+  for (int i = 0; i < 56; ++i) masks.of[i / 8][i % 8] = 15u << (4 * (i / 8));
+  return masks;
+}();
 
-// The same as above with j known only after unrolling.
-inline __m256 weight(__m256i lanes, __m256i mask, int j) {
-  return j == 7 ? weight<7>(lanes) : _mm256_cvtepi32_ps(_mm256_and_si256(lanes, mask));
-}
-
-// A group of 16 columns in each of P neighbouring panels.
+// 16 columns of neighbouring panels at one group, and how far it is to the next panel.
 struct Group {
   const uint32_t* lanes;  // of the first panel
   const float* scale;
   const float* zero_point;  // or nullptr
-  float* sums;              // [P][R][tile_n]
+  float* sums;              // [panels][R][tile_n]
+  int64_t lanes_apart;
+  int64_t table_apart;  // of scales and zero points
+  int tile_n;
+  int steps;  // of 8 k
 };
 
 // R rows of a group times P panels, added to sums. The weights are summed unscaled; the group's scale is
 // applied to that sum, and its zero point to the sum of x. Neighbouring j go to kSets different sums. `x` is
-// what int4_pack_rows_avx2 wrote for the group.
+// what int4_pack_rows_avx2 wrote for the group. Inlined by force: a call for each group of 32 k, with its
+// strides and masks made anew, took a quarter of the time of one row.
 template <int R, int P, int kSets>
-inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const Group& g) {
+[[gnu::always_inline]] inline void multiply_group(const float* x, const Group& g) {
   constexpr int kVectors = P * 2;
-  const int64_t apart = w.k / 8 * w.tile_n;
   __m256 sum[kSets][kVectors][R];
 #pragma GCC unroll 16
   for (int i = 0; i < kSets * kVectors * R; ++i)
     sum[i / (kVectors * R)][i / R % kVectors][i % R] = _mm256_setzero_ps();
   const uint32_t* at = g.lanes;
-  for (int i = 0; i < w.group; i += 8, at += w.tile_n, x += 8 * R) {
+  for (int i = 0; i < g.steps; ++i, at += g.tile_n, x += 8 * R) {
+    // Masks are loaded where they are used: seven kept in registers would push the sums into memory.
+    const uint32_t(*mask)[8] = kMasks.of;
+    __asm__("" : "+r"(mask));
     __m256i lanes[kVectors];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) lanes[v] = load_lanes(at + v / 2 * apart + v % 2 * 8);
+    for (int v = 0; v < kVectors; ++v) lanes[v] = load_lanes(at + v / 2 * g.lanes_apart + v % 2 * 8);
 #pragma GCC unroll 8
     for (int j = 0; j < 8; ++j) {
-      const __m256i mask = mask_of(j);
 #pragma GCC unroll 8
       for (int v = 0; v < kVectors; ++v) {
-        const __m256 q = weight(lanes[v], mask, j);
+        const __m256i one =
+            j == 7 ? _mm256_srli_epi32(lanes[v], 28) : _mm256_and_si256(lanes[v], load_lanes(mask[j]));
+        const __m256 q = _mm256_cvtepi32_ps(one);
 #pragma GCC unroll 8
         for (int r = 0; r < R; ++r) {
           __m256& total = sum[j % kSets][v][r];
@@ -74,10 +79,9 @@ inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const 
       }
     }
   }
-  const int64_t table_apart = w.k / w.group * w.tile_n;
 #pragma GCC unroll 8
   for (int v = 0; v < kVectors; ++v) {
-    const int64_t table = v / 2 * table_apart + v % 2 * 8;
+    const int64_t table = v / 2 * g.table_apart + v % 2 * 8;
     const __m256 scale = _mm256_loadu_ps(g.scale + table);
     const __m256 zero =
         g.zero_point != nullptr ? _mm256_loadu_ps(g.zero_point + table) : _mm256_set1_ps(8.0f);
@@ -86,7 +90,7 @@ inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const 
       __m256 total = sum[0][v][r];
       if (kSets == 2) total = _mm256_add_ps(total, sum[kSets - 1][v][r]);
       total = _mm256_fnmadd_ps(zero, _mm256_broadcast_ss(x + r), total);
-      float* out = g.sums + (v / 2 * R + r) * w.tile_n + v % 2 * 8;
+      float* out = g.sums + (v / 2 * R + r) * g.tile_n + v % 2 * 8;
       _mm256_storeu_ps(out, _mm256_fmadd_ps(total, scale, _mm256_loadu_ps(out)));
     }
   }
@@ -94,31 +98,30 @@ inline void multiply_group(const Int4WeightOnlyPacked& w, const float* x, const 
 
 // 16 columns of some panels, all of k: group by group, so that the panels are streams side by side.
 template <int R, int P>
-void multiply_rows(const Int4WeightOnlyPacked& w, const float* rows, int panels, Group g) {
+void multiply_rows(const float* rows, int panels, int64_t groups, Group g) {
   for (int i = 0; i < panels * R; ++i) {
-    _mm256_storeu_ps(g.sums + i * w.tile_n, _mm256_setzero_ps());
-    _mm256_storeu_ps(g.sums + i * w.tile_n + 8, _mm256_setzero_ps());
+    _mm256_storeu_ps(g.sums + i * g.tile_n, _mm256_setzero_ps());
+    _mm256_storeu_ps(g.sums + i * g.tile_n + 8, _mm256_setzero_ps());
   }
   // Two sums where there are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. A panel
   // that is left over has as many: the order of additions must not depend on how panels were dealt out.
   constexpr int kSets = R * P * 2 < 8 ? 2 : 1;
-  const int64_t lanes = w.k / 8 * w.tile_n, table = w.k / w.group * w.tile_n;
-  for (int64_t k = 0; k < w.k; k += w.group, rows += (w.group + 1) * R) {
+  for (int64_t i = 0; i < groups; ++i, rows += (g.steps * 8 + 1) * R) {
     Group at = g;
     for (int p = 0; p < panels; p += P) {
       if (panels - p >= P) {
-        multiply_group<R, P, kSets>(w, rows, at);
+        multiply_group<R, P, kSets>(rows, at);
       } else {
-        multiply_group<R, 1, kSets>(w, rows, at);
+        multiply_group<R, 1, kSets>(rows, at);
       }
-      at.lanes += P * lanes;
-      at.scale += P * table;
-      if (at.zero_point != nullptr) at.zero_point += P * table;
-      at.sums += P * R * w.tile_n;
+      at.lanes += P * g.lanes_apart;
+      at.scale += P * g.table_apart;
+      if (at.zero_point != nullptr) at.zero_point += P * g.table_apart;
+      at.sums += P * R * g.tile_n;
     }
-    g.lanes += w.group / 8 * w.tile_n;
-    g.scale += w.tile_n;
-    if (g.zero_point != nullptr) g.zero_point += w.tile_n;
+    g.lanes += int64_t{g.steps} * g.tile_n;
+    g.scale += g.tile_n;
+    if (g.zero_point != nullptr) g.zero_point += g.tile_n;
   }
 }
 
@@ -176,14 +179,21 @@ void int4_pack_rows_avx2(const void* packed, const float* x, int64_t stride, int
 
 void int4_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
                              float* sums) {
-  using Multiply = void (*)(const Int4WeightOnlyPacked&, const float*, int, Group);
-  static constexpr Multiply kMultiply[] = {multiply_rows<1, 2>, multiply_rows<2, 2>, multiply_rows<3, 1>,
+  using Multiply = void (*)(const float*, int, int64_t, Group);
+  static constexpr Multiply kMultiply[] = {multiply_rows<1, 4>, multiply_rows<2, 2>, multiply_rows<3, 1>,
                                            multiply_rows<4, 1>, multiply_rows<5, 1>, multiply_rows<6, 1>};
   const auto& p = *static_cast<const Int4WeightOnlyPacked*>(packed);
-  const int64_t table = panel * (p.k / p.group) * p.tile_n, lanes = panel * (p.k / 8) * p.tile_n;
+  Group g{};
+  g.lanes_apart = p.k / 8 * p.tile_n;
+  g.table_apart = p.k / p.group * p.tile_n;
+  g.tile_n = p.tile_n;
+  g.steps = p.group / 8;
   for (int c = 0; c < p.tile_n; c += 16) {
-    const float* zero_point = p.zero_point != nullptr ? p.zero_point + table + c : nullptr;
-    kMultiply[count - 1](p, rows, panels, {p.panels + lanes + c, p.scale + table + c, zero_point, sums + c});
+    g.lanes = p.panels + panel * g.lanes_apart + c;
+    g.scale = p.scale + panel * g.table_apart + c;
+    g.zero_point = p.zero_point != nullptr ? p.zero_point + panel * g.table_apart + c : nullptr;
+    g.sums = sums + c;
+    kMultiply[count - 1](rows, panels, p.k / p.group, g);
   }
 }
 

@@ -3,7 +3,9 @@
 #include <torch/nn/module.h>
 
 #include "base/errors.h"
+#include "capture/module/dynamic_sizes.h"
 #include "capture/module/trace.h"
+#include "capture/module/unify.h"
 #include "halftone/capture_module.h"
 
 namespace halftone {
@@ -40,19 +42,68 @@ void check_replay(const std::shared_ptr<GraphModule>& module, const Trace& trace
   }
 }
 
-std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
-                                            const std::vector<c10::IValue>& examples,
-                                            const CaptureOptions& options) {
-  Trace traced =
-      trace({module, forward, options.input_names, {options.allow.begin(), options.allow.end()}}, examples);
+/// Of each leaf of the arguments; empty for those that are no tensors.
+std::vector<std::string> leaf_names(const Graph& graph) {
+  std::vector<std::string> names;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser) names.push_back(input.fixed ? "" : input.target);
+  }
+  return names;
+}
+
+Trace trace_at(const TraceRequest& request, const DynamicSizes& sizes, size_t index) {
+  try {
+    return trace(request, sizes.examples[index]);
+  } catch (const std::exception& error) {
+    std::string text;
+    for (const auto& [symbol, value] : sizes.bindings[index])
+      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, value);
+    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
+    fail(ErrorCode::kInvalidArgument, "with {}: {}", text,
+         torch_error ? torch_error->what_without_backtrace() : error.what());
+  }
+}
+
+/// Replaces the one trace by several, unified in the first.
+DynamicSizes trace_sizes(const TraceRequest& request, const std::vector<c10::IValue>& examples,
+                         const CaptureOptions& options, std::vector<Trace>& traces) {
+  const std::vector<std::string> names = leaf_names(*traces[0].graph);
+  for (const TraceCount count : {TraceCount::kFew, TraceCount::kMany}) {
+    DynamicSizes sizes = plan_sizes(examples, names, options, count);
+    if (sizes.dims.empty()) return sizes;
+    if (!sizes.starts_with_example || count == TraceCount::kMany) traces.clear();
+    for (size_t i = traces.size(); i < sizes.examples.size(); ++i)
+      traces.push_back(trace_at(request, sizes, i));
+    if (!unify(traces, sizes, count)) continue;
+    traces[0].graph->erase_dead_nodes();
+    return sizes;
+  }
+  fail(ErrorCode::kInternal, "sizes are neither explained nor refused");
+}
+
+struct Captured {
+  std::shared_ptr<GraphModule> module;
+  std::vector<Trace> traces;
+};
+
+Captured capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
+                        const std::vector<c10::IValue>& examples, const CaptureOptions& options) {
+  const TraceRequest request{
+      module, forward, options.input_names, {options.allow.begin(), options.allow.end()}};
+  std::vector<Trace> traces;
+  traces.push_back(trace(request, examples));
+  DynamicSizes sizes;
+  if (!options.dynamic.empty() || !options.more_examples.empty())
+    sizes = trace_sizes(request, examples, options, traces);
+  Trace& traced = traces[0];
   drop_unused_inputs(*traced.graph, traced.tensors);
   lint_or_throw(*traced.graph, "the captured graph");
   auto result =
       std::make_shared<GraphModule>(std::move(traced.graph), std::move(traced.tensors), traced.call);
   result->sample_inputs = traced.inputs;
   result->notes = std::move(traced.notes);
-  if (options.check) check_replay(result, traced);
-  return result;
+  result->ranges = std::move(sizes.ranges);
+  return {std::move(result), std::move(traces)};
 }
 
 std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const ForwardFunction& forward,
@@ -60,9 +111,11 @@ std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const Forw
                                            const CaptureOptions& options) {
   const std::string name = !options.name.empty() ? options.name : module ? module->name() : "function";
   try {
-    auto result = capture_traced(module, forward, examples, options);
-    result->name = name;
-    return result;
+    Captured captured = capture_traced(module, forward, examples, options);
+    captured.module->name = name;
+    // The last sizes took part in the solution least: the first ones fix it.
+    if (options.check) check_replay(captured.module, captured.traces.back());
+    return captured.module;
   } catch (const Error& error) {
     throw error.with_context(name);
   } catch (const c10::Error& error) {

@@ -1,7 +1,5 @@
 #include "capture/module/listening.h"
 
-#include <ATen/autocast_mode.h>
-
 #include "base/errors.h"
 #include "capture/module/tracing_key.h"
 #include "halftone/capture_module.h"
@@ -28,11 +26,6 @@ std::unique_lock<std::mutex> take_turn() {
 }
 
 void check_modes() {
-  if (at::autocast::is_autocast_enabled(c10::kCPU)) {
-    fail(ErrorCode::kUnsupported,
-         "autocast is on: the graph would lack its conversions. Switch it off, and convert the model or its "
-         "inputs");
-  }
   const c10::DispatchKeySet ordinary = c10::default_included_set;
   const c10::DispatchKeySet extra = c10::impl::tls_local_dispatch_key_set().included_ - ordinary;
   if (!extra.empty())

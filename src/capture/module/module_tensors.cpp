@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "capture/module/geometry.h"
+#include "capture/module/snapshots.h"
 #include "halftone/quantized_tensor.h"
 
 namespace halftone {
@@ -41,7 +42,8 @@ void ModuleTensors::add(std::string name, const std::string& layer, InputKind ki
   }
   storages_[storage].push_back(tensors_.size());
   names_.emplace(name, tensors_.size());
-  tensors_.push_back({std::move(name), layer, kind, tensor});
+  const uint64_t checksum = kind == InputKind::kBuffer ? fingerprint(tensor.storage()) : 0;
+  tensors_.push_back({std::move(name), layer, kind, tensor, checksum});
 }
 
 std::vector<const ModuleTensor*> ModuleTensors::in_storage(const c10::StorageImpl* storage) const {

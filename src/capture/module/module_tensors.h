@@ -22,6 +22,7 @@ struct ModuleTensor {
   std::string layer;  ///< "encoder.layer.0.query"
   InputKind kind = InputKind::kParameter;
   at::Tensor tensor;
+  uint64_t checksum = 0;  ///< of a buffer's memory, before the model runs
 };
 
 /// Every tensor once, by its first name: tied ones are one tensor. Keeps the tensors alive, not the module.

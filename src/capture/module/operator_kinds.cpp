@@ -151,6 +151,20 @@ bool gives_size_from_data(const c10::OperatorHandle& op, const std::vector<c10::
   return op.hasTag(at::Tag::dynamic_output_shape);
 }
 
+bool may_draw(const c10::OperatorHandle& op, const std::vector<c10::IValue>& args) {
+  const bool foreign = !op.operator_name().name.starts_with("aten::");
+  if (!foreign && !op.hasTag(at::Tag::nondeterministic_seeded)) return false;
+  for (const char* name : {"train", "training"}) {
+    const c10::IValue* flag = argument(op, args, name);
+    if (flag && flag->isBool() && !flag->toBool()) return false;
+  }
+  for (const char* name : {"dropout", "dropout_p"}) {
+    const c10::IValue* probability = argument(op, args, name);
+    if (probability && probability->isDouble() && probability->toDouble() == 0) return false;
+  }
+  return true;
+}
+
 bool names_generator(const std::vector<c10::IValue>& args) {
   return std::any_of(args.begin(), args.end(), [](const c10::IValue& value) { return value.isGenerator(); });
 }

@@ -19,6 +19,10 @@ bool gives_number_from_data(const c10::OperatorHandle& op);
 /// The result's size depends on tensors' elements in this call.
 bool gives_size_from_data(const c10::OperatorHandle& op, const std::vector<c10::IValue>& args);
 
+/// May draw from the default generator, as this call switches its dropout: whether it does is seen when it
+/// has run.
+bool may_draw(const c10::OperatorHandle& op, const std::vector<c10::IValue>& args);
+
 /// Draws from a generator that the call names.
 bool names_generator(const std::vector<c10::IValue>& args);
 

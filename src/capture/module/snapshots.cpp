@@ -67,12 +67,13 @@ void ModuleSnapshot::remember_training(torch::nn::Module& module) {
   }
 }
 
-void ModuleSnapshot::restore() {
+void ModuleSnapshot::restore_random_state() {
   at::Generator generator = at::detail::getDefaultCPUGenerator();
-  {
-    const std::lock_guard lock(generator.mutex());
-    generator.set_state(random_state_);
-  }
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(random_state_);
+}
+
+void ModuleSnapshot::restore() {
   buffers_.restore();
   for (Flags& flags : parameters_) {
     if (flags.parameter.requires_grad() != flags.requires_grad)

@@ -39,6 +39,8 @@ class ModuleSnapshot {
  public:
   explicit ModuleSnapshot(torch::nn::Module* module);  ///< nullptr: only the random state
   void restore();
+  /// Apart, because other threads may draw meanwhile: only where the model did.
+  void restore_random_state();
 
  private:
   void remember_training(torch::nn::Module& module);

@@ -11,13 +11,14 @@ TensorBook::Memory* TensorBook::try_memory(const at::Tensor& tensor) const {
   return found == memories_.end() ? nullptr : found->second.get();
 }
 
-TensorBook::Memory& TensorBook::add_memory(const at::Tensor& tensor, bool fresh) {
+TensorBook::Memory& TensorBook::add_memory(const at::Tensor& tensor, bool fresh, bool watched) {
   c10::StorageImpl* storage = tensor.storage().unsafeGetStorageImpl();
   // Weak: a strong reference would keep every intermediate result alive. The address is not used again all
   // the same.
   auto memory = std::make_unique<Memory>(
       Memory{c10::weak_intrusive_ptr<c10::StorageImpl>(tensor.storage().getWeakStorageImpl())});
-  memory->checksum = fingerprint(tensor.storage());
+  if (watched) memory->checksum = fingerprint(tensor.storage());
+  memory->watched = watched;
   memory->fresh = fresh;
   return *(memories_[storage] = std::move(memory));
 }
@@ -103,8 +104,13 @@ TensorBook::Entry& TensorBook::adopt_named(const at::Tensor& tensor,
   }
   Value* value = tape_.add_input(named->tensor, named->kind, named->name, &named->layer);
   tensors_[named->name] = named->tensor;
+  const bool buffer = named->kind == InputKind::kBuffer;
   Memory* memory = try_memory(tensor);
-  Entry& entry = add_entry(memory ? *memory : add_memory(tensor, false), named->tensor, value);
+  if (!memory) {
+    memory = &add_memory(tensor, false, buffer);
+    memory->checksum = named->checksum;
+  }
+  Entry& entry = add_entry(*memory, named->tensor, value);
   entry.input = value->index();
   // A member that is a view of a parameter: the second look finds the memory.
   return entry_of(tensor);
@@ -164,6 +170,7 @@ Value* TensorBook::refresh(Entry& entry) {
 // Memory that empty() gave may be filled by plain code: from then on it is a constant. Any other such write
 // would be lost, so it is refused.
 void TensorBook::check_written(Memory& memory, Entry& entry, const at::Tensor& tensor) {
+  if (!memory.watched) return;
   const uint64_t checksum = fingerprint(tensor.storage());
   if (checksum == memory.checksum) return;
   Entry& base = entry.base();
@@ -211,7 +218,7 @@ void TensorBook::write(const at::Tensor& tensor, Value* value) {
   base.writes = writes;
   for (Entry* part = &entry; part; part = part->parent) part->version = writes;
   entry.memory->uninitialised = false;
-  entry.memory->checksum = fingerprint(tensor.storage());
+  if (entry.memory->watched) entry.memory->checksum = fingerprint(tensor.storage());
 }
 
 void TensorBook::rebind(const at::Tensor& to, const at::Tensor& from) {
@@ -228,7 +235,7 @@ std::vector<TensorBook::Mutation> TensorBook::mutations() const {
 
 void TensorBook::check_memory() {
   for (const auto& entry : entries_) {
-    if (!entry->input) continue;
+    if (!entry->input || !entry->memory->watched) continue;
     const auto storage = entry->memory->storage.lock();
     if (!storage) continue;
     if (fingerprint(c10::Storage(storage)) == entry->memory->checksum) continue;

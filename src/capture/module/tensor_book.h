@@ -55,7 +55,7 @@ class TensorBook {
     Value* value = nullptr;
   };
   std::vector<Mutation> mutations() const;
-  /// Refuses writes past the dispatcher to parameters, buffers and inputs.
+  /// Refuses writes past the dispatcher to buffers and inputs.
   void check_memory();
   TensorMap tensors() const { return tensors_; }
 
@@ -75,7 +75,8 @@ class TensorBook {
   struct Memory {
     c10::weak_intrusive_ptr<c10::StorageImpl> storage;
     uint64_t checksum = 0;
-    bool fresh = true;           ///< made during the capture
+    bool watched = true;  ///< for writes past the dispatcher: not weights, which are too large for that
+    bool fresh = true;    ///< made during the capture
     bool uninitialised = false;  ///< of empty(): whatever is written there is the first content
     std::vector<Entry*> entries;
   };
@@ -85,7 +86,7 @@ class TensorBook {
   };
 
   Memory* try_memory(const at::Tensor& tensor) const;
-  Memory& add_memory(const at::Tensor& tensor, bool fresh);
+  Memory& add_memory(const at::Tensor& tensor, bool fresh, bool watched = true);
   Entry& add_entry(Memory& memory, const at::Tensor& tensor, Value* value);
   Entry& add_view(Entry& parent, const at::Tensor& tensor, ViewCall view, Value* value);
   void remember(const at::Tensor& tensor, Entry& entry);

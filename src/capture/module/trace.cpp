@@ -31,17 +31,20 @@ bool is_tensor(const c10::IValue& leaf) {
 /// Puts back what a run may have changed, however it ends.
 class Restorer {
  public:
-  explicit Restorer(torch::nn::Module* module) : module_(module) {}
+  Restorer(torch::nn::Module* module, MemorySnapshots& memory, const Tracer& tracer)
+      : module_(module), memory_(memory), tracer_(tracer) {}
   ~Restorer() {
-    memory.restore();
+    memory_.restore();
     module_.restore();
+    if (tracer_.drew()) module_.restore_random_state();
   }
   Restorer(const Restorer&) = delete;
   Restorer& operator=(const Restorer&) = delete;
-  MemorySnapshots memory;
 
  private:
   ModuleSnapshot module_;
+  MemorySnapshots& memory_;
+  const Tracer& tracer_;
 };
 
 /// Names of the arguments' tensors first, then numbers and the like: each leaf is an input of the graph.
@@ -152,10 +155,11 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
   Trace result;
   result.graph = std::make_unique<Graph>();
   const ModuleTensors names = request.module ? ModuleTensors(*request.module) : ModuleTensors();
-  Restorer restorer(request.module);
+  MemorySnapshots memory;
   Tape tape(*result.graph, names);
-  TensorBook book(tape, names, restorer.memory);
+  TensorBook book(tape, names, memory);
   Tracer tracer(tape, book, request.allow);
+  const Restorer restorer(request.module, memory, tracer);
 
   std::vector<c10::IValue> leaves;
   result.call.args = tree_of(c10::ivalue::Tuple::create(examples), leaves);

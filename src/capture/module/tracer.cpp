@@ -1,6 +1,7 @@
 #include "capture/module/tracer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/autocast_mode.h>
 
 #include <cstring>
 
@@ -36,23 +37,25 @@ bool holds_quantized(const std::vector<c10::IValue>& args) {
   return found;
 }
 
-/// The state of the default generator: it tells exactly whether a call drew from it, whatever its schema
-/// says.
+/// The state of the default generator: it tells exactly whether a call drew from it. Other threads may draw
+/// too, so only operators that can are asked.
 class RandomState {
  public:
-  RandomState()
-      : data_(generator().engine().data()), normal_(generator().next_float_normal_sample().has_value()) {}
+  RandomState() {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard lock(generator.mutex());
+    auto& state = *at::check_generator<at::CPUGeneratorImpl>(generator);
+    data_ = state.engine().data();
+    normal_ = state.next_float_normal_sample().has_value();
+  }
   bool operator==(const RandomState& other) const {
     return normal_ == other.normal_ && data_.next_ == other.data_.next_ && data_.left_ == other.data_.left_ &&
            data_.seed_ == other.data_.seed_ && data_.state_ == other.data_.state_;
   }
 
  private:
-  static at::CPUGeneratorImpl& generator() {
-    return *at::check_generator<at::CPUGeneratorImpl>(at::detail::getDefaultCPUGenerator());
-  }
   at::mt19937_data_pod data_;
-  bool normal_;
+  bool normal_ = false;
 };
 
 bool leaves_cpu(const std::vector<c10::IValue>& outputs) {
@@ -64,6 +67,15 @@ bool leaves_cpu(const std::vector<c10::IValue>& outputs) {
 
 bool is_uninitialised(std::string_view target) {
   return target.starts_with("aten::empty") || target.starts_with("aten::new_empty");
+}
+
+/// A model may switch it on for a part of itself; the graph would lack the conversions.
+void check_no_autocast() {
+  if (at::autocast::is_autocast_enabled(c10::kCPU)) {
+    fail(ErrorCode::kUnsupported,
+         "autocast is on, and the graph would lack its conversions: switch it off, and convert the model or "
+         "its inputs");
+  }
 }
 
 OutputSpec spec_of(const c10::IValue& output) {
@@ -94,6 +106,7 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   const PauseTracing pause;
   place_ = tape_.place();
   try {
+    check_no_autocast();
     if (reads_metadata_only(op) || op.operator_name().name == "aten::requires_grad_") return call.run(stack);
     if (statistics) return record_statistics(call, stack);
     if (changes_geometry(op)) return record_geometry(call, stack);
@@ -159,13 +172,25 @@ void Tracer::make_constants(const Values& outputs) {
     for_each_tensor(output, [&](const at::Tensor& tensor) { book_.bind_constant(tensor); });
 }
 
+template <typename Run>
+bool Tracer::draws(const c10::OperatorHandle& op, const Values& args, const Run& run) {
+  bool drew = names_generator(args);
+  if (drew || !may_draw(op, args)) {
+    run();
+  } else {
+    const RandomState before;
+    run();
+    drew = !(before == RandomState());
+  }
+  drew_ = drew_ || drew;
+  return drew;
+}
+
 void Tracer::record(const Call& call, torch::jit::Stack& stack) {
   const bool generator = names_generator(call.args);
   const std::vector<NamedArgument> inputs =
       generator ? std::vector<NamedArgument>() : arguments(call.op, call.args);
-  const RandomState before;
-  call.run(stack);
-  const bool random = generator || !(before == RandomState());
+  const bool random = draws(call.op, call.args, [&] { call.run(stack); });
   const Values outputs = torch::jit::last(stack, call.op.schema().returns().size()).vec();
   const bool data = tape_.depends_on_data(inputs);
   const char* refused = random                                    ? "draws random numbers"
@@ -208,9 +233,7 @@ Tracer::Values Tracer::run_pure(const c10::OperatorHandle& op, const Values& arg
   torch::jit::Stack stack(args.begin(), args.end());
   const bool generator = names_generator(args);
   const std::vector<NamedArgument> inputs = generator ? std::vector<NamedArgument>() : arguments(op, args);
-  const RandomState before;
-  op.callBoxed(stack);
-  if (generator || !(before == RandomState())) {
+  if (draws(op, args, [&] { op.callBoxed(stack); })) {
     refuse_unless_allowed(target, "draws random numbers");
     make_constants(stack);
   } else {
@@ -283,9 +306,8 @@ void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
     book_.keep(target);
     written.emplace_back(target, copy);
   }
-  const RandomState before;
-  call.run(stack);
-  if (!(before == RandomState())) refuse_unless_allowed(call.target, "draws random numbers");
+  if (draws(call.op, call.args, [&] { call.run(stack); }))
+    refuse_unless_allowed(call.target, "draws random numbers");
   const Values outputs = torch::jit::last(stack, schema.returns().size()).vec();
   std::vector<OutputSpec> specs;
   for (const c10::IValue& output : outputs) specs.push_back(spec_of(output));

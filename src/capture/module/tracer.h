@@ -27,6 +27,8 @@ class Tracer {
   Tape& tape() { return tape_; }
   /// To be called when the model has run.
   void finish() { settle_comparisons({}); }
+  /// Whether the model drew random numbers.
+  bool drew() const { return drew_; }
   /// Allowed operators that became constants, a line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -42,6 +44,9 @@ class Tracer {
   void record_statistics(const Call& call, torch::jit::Stack& stack);
   void record_outputs(const std::string& target, std::vector<NamedArgument> inputs, const Values& operands,
                       const Values& outputs);
+  /// Runs the call and tells whether it drew random numbers.
+  template <typename Run>
+  bool draws(const c10::OperatorHandle& op, const Values& args, const Run& run);
   /// Runs another operator than the model called, and records it.
   Values run_pure(const c10::OperatorHandle& op, const Values& args);
   std::vector<NamedArgument> arguments(const c10::OperatorHandle& op, const Values& args);
@@ -54,6 +59,7 @@ class Tracer {
   TensorBook& book_;
   const std::set<std::string>& allow_;
   std::vector<std::string> notes_;
+  bool drew_ = false;
   std::string place_;       ///< of the call that is handled, for messages
   std::string comparison_;  ///< the place of an aten::equal that waits for settle_comparisons()
 };

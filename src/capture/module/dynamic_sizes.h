@@ -1,0 +1,38 @@
+// Which dimensions of the arguments are dynamic, and arguments of other sizes to trace with.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "capture/module/trace.h"
+
+namespace halftone {
+
+/// A dimension of one leaf of the arguments.
+struct DynamicLeaf {
+  size_t leaf = 0;
+  size_t dim = 0;
+  std::string symbol;
+};
+
+struct DynamicSizes {
+  std::vector<DynamicLeaf> dims;
+  std::map<std::string, SymbolRange> ranges;
+  /// Sets of arguments to trace with, and the symbols'
+  /// values in each.
+  std::vector<std::vector<c10::IValue>> examples;
+  std::vector<SymbolBindings> bindings;
+  bool starts_with_example = false;  ///< the first set is the user's
+};
+
+/// How many traces: enough for most models, or enough to tell (x + 1) // 2 from x // 2 too, as strides need
+/// it.
+enum class TraceCount { kFew, kMany };
+
+/// `names`: of the leaves, empty for those that are no tensors. kInvalidArgument for declarations and
+/// examples that do not fit each other.
+DynamicSizes plan_sizes(const std::vector<c10::IValue>& examples, const std::vector<std::string>& names,
+                        const CaptureOptions& options, TraceCount count);
+
+}  // namespace halftone

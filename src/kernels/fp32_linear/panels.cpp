@@ -21,8 +21,11 @@ constexpr int64_t kMostBlocks = 16;
 // Sums that a thread keeps between two depths, in the second-level cache too.
 constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
 constexpr int64_t kSlab = kDepth * 32;  // expanded weights of one panel and one depth
-constexpr int kMostRows = 12;           // of a block of any kernel
+constexpr int64_t kThreadFloats = kSumsPerThread + kSlab;
+constexpr int kMostRows = 12;  // of a block of any kernel
 constexpr int kFusedPanels = 4;
+// Weights that fit the third-level cache with room for others.
+constexpr int64_t kSharedBytes = 8 << 20;
 
 struct Run {
   const Fp32LinearKernel& kernel;
@@ -33,10 +36,17 @@ struct Run {
   RowBlocks blocks;
   Epilogue epilogue;  // with kQuantizedRows replaced by floats in scratch
 
-  int count(int64_t b) const { return static_cast<int>(blocks.begin(b + 1) - blocks.begin(b)); }
+  int count(int64_t b) const { return blocks.rows(b); }
 
   bool fused() const {
     return source.multiply_rows != nullptr && blocks.count() == 1 && count(0) <= source.fused_rows;
+  }
+
+  // A task for whole rows reads all weights, so it is worth it where they stay in a cache that threads share.
+  // Expanding them costs more than waiting for other threads.
+  bool by_rows() const {
+    return source.expand == nullptr && !fused() &&
+           source.panel_count * problem.k * step_bytes() <= kSharedBytes;
   }
 
   // Of one k of a panel.
@@ -73,31 +83,37 @@ struct Run {
 
   // Steps of k at once. One block of rows reads each weight once: cutting its k would only cost. Expanded
   // slabs must begin at a whole group.
-  int64_t depth_of(int64_t turns) const {
+  int64_t depth() const {
     if (source.expand != nullptr) return kDepth;
-    if (turns == 1) return std::max<int64_t>(problem.k, 1);
+    if (blocks.count() == 1) return std::max<int64_t>(problem.k, 1);
     const int64_t slabs = std::max<int64_t>(1, (problem.k + kMostDepth - 1) / kMostDepth);
     return std::max<int64_t>(1, (problem.k + slabs - 1) / slabs);
   }
 
   // A range of row blocks times a range of panels.
-  void compute(int64_t first_block, int64_t last_block, int64_t first_panel, int64_t last_panel, float* sums,
-               float* slab) const {
+  void compute(int64_t first_block, int64_t last_block, int64_t first_panel, int64_t last_panel,
+               float* sums) const {
+    float* slab = sums + kSumsPerThread;
     const int64_t turns = last_block - first_block;
-    const int64_t tile = int64_t{kernel.rows} * kernel.tile_n;
+    // One block alone may meet several panels at once, whose sums then lie close together.
+    const int64_t tile = int64_t{turns == 1 ? count(first_block) : kernel.rows} * kernel.tile_n;
     const int64_t chunk = kSumsPerThread / (tile * turns);
-    const int64_t depth = depth_of(turns);
     for (; first_panel < last_panel; first_panel += chunk) {
       const int64_t end = std::min(last_panel, first_panel + chunk);
-      for (int64_t k = 0; k == 0 || k < problem.k; k += depth) {
+      for (int64_t k = 0; k == 0 || k < problem.k; k += depth()) {
         float* at = sums;
         for (int64_t panel = first_panel; panel < end;) {
-          const Slab s = open(panel, turns == 1 ? end - panel : 1, k, std::min(depth, problem.k - k), slab);
-          for (int64_t b = first_block; b < last_block; ++b, at += tile * s.panels)
-            step(b, s, b - first_block, turns, at);
+          const Slab s =
+              open(panel, blocks.count() == 1 ? end - panel : 1, k, std::min(depth(), problem.k - k), slab);
+          multiply(first_block, last_block, s, at);
+          at += tile * turns * s.panels;
           panel += s.panels;
         }
       }
+      // Only now, and block by block: lines of the output that follow each other in memory should be written
+      // one after the other, and a panel has only one of each row.
+      for (int64_t b = first_block; b < last_block; ++b)
+        finish(b, first_panel, end, sums + tile * (b - first_block), tile * turns);
     }
   }
 
@@ -123,18 +139,26 @@ struct Run {
     return {w, w + problem.k * step_bytes(), panel, panels_left >= wanted ? wanted : 1, k, steps};
   }
 
-  // One block of rows, the `turn`-th of `turns` that meet this slab. The last slab of k finishes the tiles.
-  void step(int64_t b, const Slab& s, int64_t turn, int64_t turns, float* sums) const {
-    const unsigned char* next = s.next + s.steps * step_bytes() * turn / turns;
-    kernel.multiply({rows + blocks.begin(b) * problem.k + s.k * count(b), count(b), s.w,
-                     problem.k * step_bytes(), s.panels, s.steps, s.k > 0, sums, next, step_bytes() / turns});
-    if (s.k + s.steps >= problem.k) finish(b, s.panel, s.panels, sums);
+  // A slab times every block, each of which fetches its share of the next slab.
+  void multiply(int64_t first_block, int64_t last_block, const Slab& s, float* sums) const {
+    const int64_t turns = last_block - first_block;
+    const int64_t share = s.steps * step_bytes() / turns;
+    Fp32LinearStep step{nullptr, 0,    s.w,    problem.k * step_bytes(), s.panels, s.steps,
+                        s.k > 0, sums, s.next, step_bytes() / turns};
+    for (int64_t b = first_block; b < last_block; ++b) {
+      step.count = blocks.rows(b);
+      step.rows = rows + blocks.begin(b) * problem.k + s.k * step.count;
+      kernel.multiply(step);
+      step.sums += int64_t{kernel.rows} * kernel.tile_n;
+      step.next = static_cast<const unsigned char*>(step.next) + share;
+    }
   }
 
-  void finish(int64_t b, int64_t panel, int panels, const float* sums) const {
-    for (int p = 0; p < panels; ++p) {
-      const int64_t column = (panel + p) * kernel.tile_n;
-      kernel.finish({sums + int64_t{p} * count(b) * kernel.tile_n, blocks.begin(b), column, count(b),
+  // Block b of panels [first, last), whose sums are `stride` apart.
+  void finish(int64_t b, int64_t first, int64_t last, const float* sums, int64_t stride) const {
+    for (int64_t panel = first; panel < last; ++panel, sums += stride) {
+      const int64_t column = panel * kernel.tile_n;
+      kernel.finish({sums, blocks.begin(b), column, blocks.rows(b),
                      static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
     }
   }
@@ -144,11 +168,31 @@ struct Run {
     while (first_panel < last_panel) {
       const int panels = last_panel - first_panel >= kFusedPanels ? kFusedPanels : 1;
       source.multiply_rows(source.packed, rows, count(0), first_panel, panels, sums);
-      finish(0, first_panel, panels, sums);
+      finish(0, first_panel, first_panel + panels, sums, int64_t{count(0)} * kernel.tile_n);
       first_panel += panels;
     }
   }
 };
+
+// Step by step, each cut for all threads; the second by panels too.
+void run_by_panels(const Run& run, float* sums, Splitter& splitter) {
+  const Fp32LinearProblem& p = run.problem;
+  const int64_t blocks = run.blocks.count();
+  if (p.m * p.k <= kSerialPrepare) {
+    for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
+  } else {
+    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+  }
+  const int64_t block_bytes = run.kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
+  const Tiling tiling(blocks, run.source.panel_count, block_bytes, splitter.threads(), kMostBlocks,
+                      run.panels_at_once());
+  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
+    float* mine = sums + thread * kThreadFloats;
+    if (run.fused()) return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), mine);
+    run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
+                tiling.last_panel(task), mine);
+  });
+}
 
 // The pieces of the workspace, in the order they are taken.
 struct Scratch {
@@ -158,7 +202,7 @@ struct Scratch {
 
   Scratch(const Fp32LinearProblem& p, int threads, OutputType type, Workspace& space)
       : rows(space.take<float>(p.m * (p.k + p.k / 32))),
-        sums(space.take<float>(threads * (kSumsPerThread + kSlab))),
+        sums(space.take<float>(threads * kThreadFloats)),
         output(p.m, p.n, type, space) {}
 };
 
@@ -194,21 +238,16 @@ void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p,
                 RowBlocks(p.m, kernel.rows),
                 scratch.output.redirect(args.epilogue)};
 
-  const int64_t blocks = run.blocks.count();
-  if (p.m * p.k <= kSerialPrepare) {
-    for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
+  const RowGroups groups(run.blocks.count(), kMostBlocks, splitter.threads());
+  if (groups.count() > 0 && run.by_rows()) {
+    splitter.run(groups.count(), [&](int64_t g, int thread) {
+      const int64_t first = groups.first(g), last = groups.first(g + 1);
+      for (int64_t b = first; b < last; ++b) run.prepare(b);
+      run.compute(first, last, 0, source.panel_count, scratch.sums + thread * kThreadFloats);
+    });
   } else {
-    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+    run_by_panels(run, scratch.sums, splitter);
   }
-  const int64_t block_bytes = kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
-  const Tiling tiling(blocks, source.panel_count, block_bytes, splitter.threads(), kMostBlocks,
-                      run.panels_at_once());
-  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
-    float* sums = scratch.sums + thread * (kSumsPerThread + kSlab);
-    if (run.fused()) return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), sums);
-    run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
-                tiling.last_panel(task), sums, sums + kSumsPerThread);
-  });
   scratch.output.finish(args.epilogue, kernel.isa, splitter);
 }
 

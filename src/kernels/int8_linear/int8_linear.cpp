@@ -239,10 +239,10 @@ struct Run {
 
 void check(const Int8LinearProblem& p, const Int8LinearArgs& args, const Int8Packed& weights) {
   if (weights.header->n != p.n || weights.header->k != p.k ||
-      weights.header->weight_bits != static_cast<uint32_t>(p.weight_bits)) {
+      weights.header->format != static_cast<uint32_t>(p.weight_bits)) {
     fail(ErrorCode::kInvalidArgument,
          "int8_linear: the weights are {}x{} with {} bits, the problem says {}x{} with {}", weights.header->n,
-         weights.header->k, weights.header->weight_bits, p.n, p.k, p.weight_bits);
+         weights.header->k, weights.header->format, p.n, p.k, p.weight_bits);
   }
   if ((args.x == nullptr) == (args.q == nullptr)) {
     fail(ErrorCode::kInvalidArgument, "int8_linear: give either float rows or quantized rows");

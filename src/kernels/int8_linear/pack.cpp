@@ -1,15 +1,12 @@
 #include "kernels/int8_linear/pack.h"
 
-#include <cmath>
-#include <cstring>
-
 #include "base/errors.h"
 #include "kernels/int8_linear/int8_linear.h"
 
 namespace halftone::kernels {
 namespace {
 
-constexpr char kMagic[8] = "htint8w";
+constexpr PackedKind kKind{"int8_linear", "htint8w", kInt8PackVersion};
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
@@ -18,7 +15,7 @@ int64_t ceil_div(int64_t a, int64_t b) {
 // Scales and sums together, so that the panels stay aligned whatever the number of columns.
 int64_t column_bytes(int64_t padded_columns) {
   const int64_t bytes = padded_columns * static_cast<int64_t>(sizeof(float) + sizeof(int32_t));
-  return ceil_div(bytes, kInt8PackAlignment) * static_cast<int64_t>(kInt8PackAlignment);
+  return ceil_div(bytes, kPackedAlignment) * static_cast<int64_t>(kPackedAlignment);
 }
 
 void check_weights(const Int8Weights& weights) {
@@ -28,10 +25,7 @@ void check_weights(const Int8Weights& weights) {
   const int lowest = weights.weight_bits == 8 ? -128 : -64;
   const int highest = weights.weight_bits == 8 ? 127 : 64;
   for (int64_t c = 0; c < weights.n; ++c) {
-    const float scale = weights.scale[c];
-    if (!(scale >= 0.0f) || std::isinf(scale)) {
-      fail(ErrorCode::kInvalidArgument, "int8_linear: the weight scale of channel {} is {}", c, scale);
-    }
+    check_packed_scale(kKind, weights.scale[c], c);
     const int8_t* row = weights.w + c * weights.stride;
     for (int64_t i = 0; i < weights.k; ++i) {
       if (row[i] < lowest || row[i] > highest) {
@@ -50,28 +44,21 @@ size_t int8_packed_bytes(int64_t n, int64_t k, Int8Tile tile) {
     fail(ErrorCode::kInvalidArgument, "int8_linear: cannot pack {} channels of {} weights (k is at most {})",
          n, k, kInt8LinearMaxK);
   }
-  const int64_t panels = ceil_div(n, tile.n);
+  const int64_t panels = packed_panel_count(n, tile.n);
   const int64_t panel_bytes = ceil_div(k, tile.k) * tile.k * tile.n;
-  return sizeof(Int8PackHeader) + static_cast<size_t>(column_bytes(panels * tile.n) + panels * panel_bytes);
+  return sizeof(PackedHeader) + static_cast<size_t>(column_bytes(panels * tile.n) + panels * panel_bytes);
 }
 
 void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out) {
   const size_t bytes = int8_packed_bytes(weights.n, weights.k, tile);
   check_weights(weights);
-  if (reinterpret_cast<uintptr_t>(out) % kInt8PackAlignment != 0) {
-    fail(ErrorCode::kInvalidArgument, "int8_linear: a packed block must be aligned to {} bytes",
-         kInt8PackAlignment);
-  }
-  std::memset(out, 0, bytes);
-  Int8PackHeader header{};
-  std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  header.version = kInt8PackVersion;
-  header.weight_bits = static_cast<uint32_t>(weights.weight_bits);
+  PackedHeader header{};
+  header.format = static_cast<uint32_t>(weights.weight_bits);
   header.tile_n = static_cast<uint32_t>(tile.n);
   header.tile_k = static_cast<uint32_t>(tile.k);
   header.n = weights.n;
   header.k = weights.k;
-  std::memcpy(out, &header, sizeof(header));
+  begin_packed(kKind, header, out, bytes);
 
   const Int8Packed packed = open_int8_packed(out, tile);
   float* scale = const_cast<float*>(packed.scale);
@@ -91,26 +78,18 @@ void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out) {
 }
 
 Int8Packed open_int8_packed(const void* block, Int8Tile tile) {
-  if (block == nullptr || reinterpret_cast<uintptr_t>(block) % kInt8PackAlignment != 0) {
-    fail(ErrorCode::kInvalidArgument, "int8_linear: packed weights must be aligned to {} bytes",
-         kInt8PackAlignment);
-  }
-  const auto* header = static_cast<const Int8PackHeader*>(block);
-  if (std::memcmp(header->magic, kMagic, sizeof(kMagic)) != 0 || header->version != kInt8PackVersion) {
-    fail(ErrorCode::kInvalidArgument, "int8_linear: the weights are not a packed block of version {}",
-         kInt8PackVersion);
-  }
-  if (header->tile_n != static_cast<uint32_t>(tile.n) || header->tile_k != static_cast<uint32_t>(tile.k)) {
+  const PackedHeader& header = open_packed(kKind, block, tile.n);
+  if (header.tile_k != static_cast<uint32_t>(tile.k)) {
     fail(ErrorCode::kInvalidArgument,
-         "int8_linear: the weights are packed for tile {}x{}, the kernel reads {}x{}", header->tile_n,
-         header->tile_k, tile.n, tile.k);
+         "int8_linear: the weights are packed with {} neighbouring k, the kernel reads {}", header.tile_k,
+         tile.k);
   }
   Int8Packed packed{};
-  packed.header = header;
-  packed.panel_count = ceil_div(header->n, tile.n);
-  packed.panel_bytes = ceil_div(header->k, tile.k) * tile.k * tile.n;
+  packed.header = &header;
+  packed.panel_count = packed_panel_count(header.n, tile.n);
+  packed.panel_bytes = ceil_div(header.k, tile.k) * tile.k * tile.n;
   const int64_t columns = packed.panel_count * tile.n;
-  const char* at = static_cast<const char*>(block) + sizeof(Int8PackHeader);
+  const char* at = static_cast<const char*>(block) + sizeof(PackedHeader);
   packed.scale = reinterpret_cast<const float*>(at);
   packed.sum = reinterpret_cast<const int32_t*>(at) + columns;
   packed.panels = reinterpret_cast<const int8_t*>(at + column_bytes(columns));

@@ -1,15 +1,14 @@
 // Packing of int8_linear's weights: made once, read by every call.
 //
-// A packed block is a header, then for each column (padded to whole panels) its scale and its sum Σ_k qw,
-// then the panels:
+// A packed block is a header (packed_block.h), then for each column (padded to whole panels) its scale and
+// its sum Σ_k qw, then the panels:
 //   panel p, quad q, column c, i in 0..3  ->  qw[p * tile.n + c][4 q + i], zero beyond n and k.
 // Four k of one column are neighbours because every x86 multiply-add of bytes sums four (or two and two)
 // neighbours. A packed block belongs to the machine that made it; checkpoints hold the plain integers and
 // scales.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include "kernels/common/packed_block.h"
 
 namespace halftone::kernels {
 
@@ -20,21 +19,7 @@ struct Int8Tile {
   friend bool operator==(const Int8Tile&, const Int8Tile&) = default;
 };
 
-inline constexpr uint32_t kInt8PackVersion = 1;
-inline constexpr size_t kInt8PackAlignment = 64;
-
-/// At the front of every packed block.
-struct Int8PackHeader {
-  char magic[8];  ///< "htint8w"
-  uint32_t version;
-  uint32_t weight_bits;
-  uint32_t tile_n;
-  uint32_t tile_k;
-  int64_t n;
-  int64_t k;
-  uint8_t padding[24];
-};
-static_assert(sizeof(Int8PackHeader) == 64);
+inline constexpr uint32_t kInt8PackVersion = 2;
 
 /// Plain weights, borrowed: w [n][stride] of s8, scale [n].
 struct Int8Weights {
@@ -49,17 +34,17 @@ struct Int8Weights {
 /// Bytes of the packed block. Throws kInvalidArgument for sizes that int8_linear cannot take.
 size_t int8_packed_bytes(int64_t n, int64_t k, Int8Tile tile);
 
-/// Writes the packed block to `out`, int8_packed_bytes long and aligned to kInt8PackAlignment. Throws
+/// Writes the packed block to `out`, int8_packed_bytes long and aligned to kPackedAlignment. Throws
 /// kInvalidArgument for a weight outside weight_bits and for a scale that is negative, infinite or NaN,
 /// naming the channel. A scale of 0 is a channel of zeros.
 void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out);
 
 /// A packed block taken apart. Pointers into the block.
 struct Int8Packed {
-  const Int8PackHeader* header;
-  const float* scale;    ///< [panels * tile_n]
-  const int32_t* sum;    ///< [panels * tile_n]
-  const int8_t* panels;  ///< panel_bytes apart
+  const PackedHeader* header;  ///< its format is weight_bits
+  const float* scale;          ///< [panels * tile_n]
+  const int32_t* sum;          ///< [panels * tile_n]
+  const int8_t* panels;        ///< panel_bytes apart
   int64_t panel_count;
   int64_t panel_bytes;
 };

@@ -72,8 +72,9 @@ TEST(Int8Pack, OpensOnlyItsOwnKind) {
   pack_int8_weights({w.data(), 2, scale.data(), 2, 2, 8}, kTiles[0], block.data());
   EXPECT_NO_THROW(open_int8_packed(block.data(), kTiles[0]));
   EXPECT_THROW(open_int8_packed(block.data(), kTiles[1]), Error);
+  EXPECT_THROW(open_int8_packed(block.data(), {16, 8}), Error);
   EXPECT_THROW(open_int8_packed(nullptr, kTiles[0]), Error);
-  static_cast<Int8PackHeader*>(block.data())->version = 99;
+  static_cast<PackedHeader*>(block.data())->version = 99;
   EXPECT_THROW(open_int8_packed(block.data(), kTiles[0]), Error);
 }
 

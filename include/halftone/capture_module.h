@@ -43,7 +43,9 @@ struct CaptureOptions {
   /// Arguments of other sizes: dimensions whose sizes differ are dynamic. Their symbols are s0, s1, … unless
   /// `dynamic` names them.
   std::vector<std::vector<c10::IValue>> more_examples;
-  bool check = true;  ///< run the graph on the examples and compare with the model; costs one more run
+  /// Run the model once more with other data and refuse where it does something else; run the graph on the
+  /// examples and compare it with the model.
+  bool check = true;
 };
 
 /// Calls the model with arguments nested as the examples are.
@@ -52,21 +54,20 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// Runs the model on the examples, without gradients, and records its operators above autograd, as
 /// torch.export does.
 ///
-/// - The graph is pure. Writes to temporaries are gone; writes to inputs, buffers and parameters are outputs
-/// of it, which
-///   a Session applies. Parameters and buffers have their qualified names and are shared with the module.
-/// - The module is left as it was: memory of its tensors, gradients, flags, and the random state too. Members
-/// that are no
-///   tensors, and handles that forward() assigns to, are C++ and out of reach.
-/// - Arguments and results: tensors, lists, tuples, dicts with string keys, None, numbers, strings. An
-/// argument that is no
-///   tensor is fixed: calls must give the same one.
-/// - C++ modules have no hooks. A node's layer is the one whose parameters it reads, else the innermost one
-/// around its
-///   neighbours; CaptureScope says it exactly.
-/// - Branches on sizes are followed as the examples go. Elements that C++ reads past torch (data_ptr,
-/// accessors) are not
-///   seen; writes that way are refused.
+/// The graph is pure: writes to temporaries are gone, and writes to inputs, buffers and parameters are
+/// outputs of it, which a Session applies. Parameters and buffers have their qualified names and are shared
+/// with the module. The module is left as it was: its tensors' memory, gradients, flags, and the random
+/// state. Members that are no tensors, and handles that forward() assigns to, are C++ and out of reach.
+///
+/// Arguments and results: tensors, lists, tuples, dicts with string keys, None, numbers, strings. An argument
+/// that is no tensor is fixed: calls must give the same one.
+///
+/// C++ modules have no hooks. A node's layer is the one whose parameters it reads, else the innermost one
+/// around its neighbours; CaptureScope says it exactly.
+///
+/// Branches on sizes are followed as the examples go. Elements that C++ reads past torch (data_ptr,
+/// accessors, other threads) are not seen, but found out and refused by CaptureOptions::check; writes that
+/// way are always refused.
 ///
 /// kUnsupported, naming operator and layer, for what a graph cannot say; kInvalidArgument where the model
 /// itself fails. Captures of several threads wait for each other.

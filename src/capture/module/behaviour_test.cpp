@@ -107,6 +107,32 @@ TEST(CaptureRefuses, WritesPastTheDispatcher) {
   EXPECT_TRUE(ModuleBytes::of(buffer) == before);
 }
 
+TEST(CaptureRefuses, ReadsPastTheDispatcher) {
+  AnyModel number([](const at::Tensor& x) { return x * x.data_ptr<float>()[0]; });
+  expect_error(ErrorCode::kUnsupported, {"past torch", "aten::mul"}, [&] {
+    capture(number, std::tuple(seeded({3, 4})));
+  });
+  AnyModel table([](const at::Tensor& x) {
+    return x + at::tensor(std::vector<float>(4, x.accessor<float, 2>()[1][1]));
+  });
+  expect_error(ErrorCode::kUnsupported, {"past torch", "aten::add.Tensor", "layer"}, [&] {
+    capture(table, std::tuple(seeded({3, 4})));
+  });
+  AnyModel threaded([](const at::Tensor& x) {
+    at::Tensor y;
+    std::thread([&] { y = x * 2; }).join();
+    return y + 1;
+  });
+  expect_error(ErrorCode::kUnsupported, {"past torch"}, [&] {
+    capture(threaded, std::tuple(seeded({3, 4})));
+  });
+  int calls = 0;
+  AnyModel counting([&](const at::Tensor& x) { return x + ++calls; });
+  expect_error(ErrorCode::kUnsupported, {"does something else", "aten::add.Scalar"}, [&] {
+    capture(counting, std::tuple(seeded({3, 4})));
+  });
+}
+
 TEST(CaptureRefuses, MemoryThatTwoInputsShare) {
   const auto writes = [](const std::vector<c10::IValue>& args) -> c10::IValue {
     at::Tensor x = args[0].toTensor();

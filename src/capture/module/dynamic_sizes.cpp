@@ -23,28 +23,6 @@ std::vector<c10::IValue> leaves_of(const std::vector<c10::IValue>& examples, Tre
   return leaves;
 }
 
-/// The same nesting, with types kept, and other leaves.
-c10::IValue rebuild(const c10::IValue& like, const std::vector<c10::IValue>& leaves, size_t& next) {
-  if (like.isTuple()) {
-    std::vector<c10::IValue> items;
-    for (const c10::IValue& item : like.toTupleRef().elements()) items.push_back(rebuild(item, leaves, next));
-    return c10::ivalue::Tuple::create(std::move(items));
-  }
-  if (like.isGenericDict()) {
-    const auto old = like.toGenericDict();
-    c10::impl::GenericDict dict(old.keyType(), old.valueType());
-    for (const auto& item : old) dict.insert(item.key(), rebuild(item.value(), leaves, next));
-    return dict;
-  }
-  if (like.isList()) {
-    const auto old = like.toList();
-    c10::impl::GenericList list(old.elementType());
-    for (size_t i = 0; i < old.size(); ++i) list.push_back(rebuild(old.get(i), leaves, next));
-    return list;
-  }
-  return leaves.at(next++);
-}
-
 /// Elements are repeated or left out, so that indices and masks stay valid.
 at::Tensor resized(const at::Tensor& tensor, int64_t dim, int64_t size) {
   if (tensor.size(dim) == size) return tensor;
@@ -229,9 +207,7 @@ class Planner {
       leaves[dim.leaf] =
           resized(leaves[dim.leaf].toTensor(), static_cast<int64_t>(dim.dim), bindings.at(dim.symbol));
     }
-    size_t next = 0;
-    const c10::IValue args = rebuild(c10::ivalue::Tuple::create(examples_), leaves, next);
-    plan_.examples.push_back(args.toTupleRef().elements().vec());
+    plan_.examples.push_back(with_leaves(examples_, leaves));
     plan_.bindings.push_back(std::move(bindings));
   }
 

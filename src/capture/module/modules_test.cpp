@@ -20,6 +20,7 @@
 
 #include "capture/module/test_support.h"
 #include "halftone/checkpoint.h"
+#include "halftone/compile.h"
 
 namespace halftone {
 namespace {
@@ -60,6 +61,7 @@ std::shared_ptr<GraphModule> check(Model& model, const std::tuple<Inputs...>& ex
   EXPECT_EQ(captured->notes.size(), 0U);
   const c10::IValue expected = run_eager(model, others);
   expect_same(Session(captured)(arguments_of(others)), expected, tolerance, "interpreter");
+  expect_same(Session(captured, compile(captured))(arguments_of(others)), expected, 1e-5, "compiled");
   expect_same(Session(save_and_load(*captured))(arguments_of(others)), expected, tolerance, "from a file");
   return captured;
 }
@@ -278,13 +280,14 @@ TEST(CaptureModules, CacheAndCounterAreStateOfTheSession) {
   const ModuleBytes before = ModuleBytes::of(model);
   const auto graph = capture(model, std::tuple(seeded({2, 3})));
   EXPECT_TRUE(ModuleBytes::of(model) == before);
-  Session session(graph), other(save_and_load(*graph));
+  Session session(graph), other(save_and_load(*graph)), compiled(graph, compile(graph));
   EXPECT_THAT(session.state_names(), ::testing::ElementsAre("cache", "count"));
   for (uint64_t step = 0; step < 4; ++step) {
     const at::Tensor x = seeded({2, 3}, step);
     const c10::IValue expected = run_eager(model, std::tuple(x));
     expect_same(session({x}), expected, 0);
     expect_same(other({x}), expected, 0);
+    expect_same(compiled({x}), expected, 1e-5);
     EXPECT_TRUE(at::equal(session.state("cache"), model.cache));
     EXPECT_TRUE(at::equal(session.state("count"), model.count));
   }

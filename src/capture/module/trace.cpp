@@ -106,6 +106,27 @@ void set_outputs(Graph& graph, TensorBook& book, const std::vector<c10::IValue>&
   graph.set_outputs(std::move(values), std::move(kinds));
 }
 
+c10::IValue rebuild(const c10::IValue& like, const std::vector<c10::IValue>& leaves, size_t& next) {
+  if (like.isTuple()) {
+    std::vector<c10::IValue> items;
+    for (const c10::IValue& item : like.toTupleRef().elements()) items.push_back(rebuild(item, leaves, next));
+    return c10::ivalue::Tuple::create(std::move(items));
+  }
+  if (like.isGenericDict()) {
+    const auto old = like.toGenericDict();
+    c10::impl::GenericDict dict(old.keyType(), old.valueType());
+    for (const auto& item : old) dict.insert(item.key(), rebuild(item.value(), leaves, next));
+    return dict;
+  }
+  if (like.isList()) {
+    const auto old = like.toList();
+    c10::impl::GenericList list(old.elementType());
+    for (size_t i = 0; i < old.size(); ++i) list.push_back(rebuild(old.get(i), leaves, next));
+    return list;
+  }
+  return leaves.at(next++);
+}
+
 void check_names(const std::set<std::string>& allow) {
   for (const std::string& name : allow) {
     const size_t dot = name.find('.');
@@ -141,6 +162,12 @@ TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
     leaves.push_back(value);
   }
   return spec;
+}
+
+std::vector<c10::IValue> with_leaves(const std::vector<c10::IValue>& like,
+                                     const std::vector<c10::IValue>& leaves) {
+  size_t next = 0;
+  return rebuild(c10::ivalue::Tuple::create(like), leaves, next).toTupleRef().elements().vec();
 }
 
 Argument constant_leaf(const c10::IValue& leaf) {
@@ -185,6 +212,7 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
     book.check_memory();
   }
   for (const c10::IValue& leaf : results) result.results.push_back(copy_of(leaf));
+  result.frozen = !tracer.notes().empty();
   result.notes.insert(result.notes.end(), tracer.notes().begin(), tracer.notes().end());
   tape.attribute_layers();
   result.graph->erase_dead_nodes();

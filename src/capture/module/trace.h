@@ -17,6 +17,7 @@ struct Trace {
   TensorMap tensors;
   CallSpec call;
   std::vector<std::string> notes;
+  bool frozen = false;               ///< results of allowed operators are in it
   std::vector<c10::IValue> inputs;   ///< the leaves, as they were before the run
   std::vector<c10::IValue> results;  ///< what the model gave for them, its leaves, copied
 };
@@ -34,6 +35,10 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
 /// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
 /// are no strings and for objects.
 TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
+
+/// The same nesting, with types kept, and other leaves.
+std::vector<c10::IValue> with_leaves(const std::vector<c10::IValue>& like,
+                                     const std::vector<c10::IValue>& leaves);
 
 /// A number, string or None as an operand; kUnsupported for what is neither that nor a tensor.
 Argument constant_leaf(const c10::IValue& leaf);

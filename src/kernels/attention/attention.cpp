@@ -19,6 +19,9 @@ const char* take_all(const AttentionProblem&) {
 
 constexpr AttentionKernel kTable[] = {
 #if defined(HALFTONE_X86)
+    {"attention_f32_6x16_avx512vnni", Isa::kAvx512Vnni, take_all, fp32_pack_rows_avx2,
+     attention_pack_keys_avx2, attention_pack_values_avx2, attention_scores_avx512vnni,
+     attention_scores_row_avx2, attention_softmax_avx2, attention_values_avx512vnni},
     {"attention_f32_6x16_avx2", Isa::kAvx2, take_all, fp32_pack_rows_avx2, attention_pack_keys_avx2,
      attention_pack_values_avx2, attention_scores_avx2, attention_scores_row_avx2, attention_softmax_avx2,
      attention_values_avx2},

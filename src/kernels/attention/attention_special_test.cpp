@@ -21,7 +21,7 @@ TEST(AttentionSpecial, RowsWithoutKeysAreZero) {
           if (kind == MaskKind::kAdded) one.mask[n + j] = -INFINITY;
           if (kind == MaskKind::kKeep) one.keep[n + j] = 0;
         }
-        for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+        for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
           const std::vector<float> y = one.floats(kernel, serial);
           one.expect_within_bound(y, kernel.name);
           for (size_t c = 0; c < 12; ++c) EXPECT_EQ(y[12 + c], 0.0f) << kernel.name;
@@ -48,7 +48,7 @@ TEST(AttentionSpecial, NotFiniteQueriesReachTheirRowOnly) {
       for (int64_t m : {2, 14}) {
         AttentionCase one({1, 2, 2, m, n, 8, 8});
         one.q[1 * 8 + 3] = bad;
-        for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+        for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
           const std::vector<float> y = one.floats(kernel, serial);
           for (size_t i = 0; i < y.size(); ++i) {
             EXPECT_EQ(std::isnan(y[i]), i / 8 == 1) << kernel.name << " " << i;
@@ -66,7 +66,7 @@ TEST(AttentionSpecial, NotFiniteKeysReachEveryRowOfTheirHead) {
       for (MaskKind kind : {MaskKind::kNone, MaskKind::kKeep}) {
         AttentionCase one({1, 2, 2, m, n, 8, 8}, kind);
         for (int64_t c = 0; c < 8; ++c) one.k[(n + n - 2) * 8 + c] = NAN;
-        for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+        for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
           const std::vector<float> y = one.floats(kernel, serial);
           for (size_t i = 0; i < y.size(); ++i) {
             EXPECT_EQ(std::isnan(y[i]), i >= y.size() / 2) << kernel.name << " " << i;
@@ -84,7 +84,7 @@ TEST(AttentionSpecial, NotFiniteValuesReachTheirColumn) {
       for (int64_t m : {2, 14}) {
         AttentionCase one({1, 1, 1, m, n, 8, 20});
         one.v[(n - 2) * 20 + 5] = bad;
-        for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+        for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
           const std::vector<float> y = one.floats(kernel, serial);
           for (size_t i = 0; i < y.size(); ++i) {
             EXPECT_EQ(std::isfinite(y[i]), i % 20 != 5) << kernel.name << " " << i;
@@ -102,7 +102,7 @@ TEST(AttentionSpecial, CausalHidesScoresThatAreNotFinite) {
   p.causal = true;
   AttentionCase one(p);
   one.k[10 * 8] = NAN;
-  for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+  for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
     const std::vector<float> y = one.floats(kernel, serial);
     for (size_t i = 0; i < y.size(); ++i) EXPECT_EQ(std::isnan(y[i]), i / 8 >= 10) << kernel.name << " " << i;
   }
@@ -114,7 +114,7 @@ TEST(AttentionSpecial, ExtremeScoresAreWithinTheBound) {
     outlier.k[9 * 4] = 1e30f;  // its weight is 1 or 0
     for (int64_t i = 0; i < m; ++i) outlier.q[i * 4] = i % 2 == 0 ? 1.0f : -1.0f;
     SerialSplitter serial;
-    for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+    for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
       const std::vector<float> y = outlier.floats(kernel, serial);
       for (size_t c = 0; c < 8; ++c)
         EXPECT_EQ(y[c], outlier.v[9 * 8 + static_cast<int64_t>(c)]) << kernel.name;
@@ -135,7 +135,7 @@ TEST(AttentionSpecial, ExtremeScoresAreWithinTheBound) {
 
 TEST(AttentionSpecial, EmptySizesAreDefined) {
   SerialSplitter serial;
-  for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+  for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
     EXPECT_TRUE(AttentionCase({0, 2, 2, 3, 4, 8, 8}).floats(kernel, serial).empty());
     EXPECT_TRUE(AttentionCase({1, 2, 2, 0, 4, 8, 8}).floats(kernel, serial).empty());
     EXPECT_TRUE(AttentionCase({1, 2, 2, 3, 4, 8, 0}).floats(kernel, serial).empty());

@@ -136,7 +136,7 @@ TEST(Attention, InterleavedHeadsAreReadAndWrittenInPlace) {
   spread(plain.k, k);
   spread(plain.v, v);
   SerialSplitter serial;
-  for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+  for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
     Guarded<float> y(kBatch * kRows * kRow, -3.0f);
     AttentionArgs a = plain.args();
     a.q = q.data();
@@ -159,7 +159,7 @@ TEST(Attention, ThreadsGiveTheSameBits) {
         AttentionProblem{1, 12, 4, 1, 700, 32, 32}}) {
     const AttentionCase one(p);
     SerialSplitter serial;
-    for (const AttentionKernel& kernel : testing::runnable(attention_kernels())) {
+    for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
       const std::vector<float> want = one.floats(kernel, serial);
       for (int threads : {2, 3}) {
         ThreadPool pool(threads);

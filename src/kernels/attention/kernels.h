@@ -23,4 +23,11 @@ void attention_scores_row_avx2(const float* q, const float* k, int64_t stride, i
 void attention_softmax_avx2(const AttentionSoftmaxStep& step);
 void attention_values_avx2(const AttentionValuesStep& step);
 
+/// The rest of the AVX-512 entry is AVX2.
+void attention_scores_avx512vnni(const AttentionScoresStep& step);
+void attention_values_avx512vnni(const AttentionValuesStep& step);
+/// The same source through SIMDe, linked only into tests.
+void attention_scores_avx512vnni_emulated(const AttentionScoresStep& step);
+void attention_values_avx512vnni_emulated(const AttentionValuesStep& step);
+
 }  // namespace halftone::kernels

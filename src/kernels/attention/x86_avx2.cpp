@@ -1,7 +1,9 @@
-// attention's two products for AVX2: blocks of up to 6 rows times 16 columns, the sums in registers, as in
-// fp32_linear. Compiled for AVX2: no inline code from elsewhere.
+// attention's two products and its packing for AVX2: blocks of up to 6 rows times 16 columns. Compiled for
+// AVX2: no inline code from elsewhere.
 #include "kernels/attention/kernels.h"
+#include "kernels/attention/x86_products.h"
 #include "kernels/common/x86_avx2_math.h"
+#include "kernels/fp32_linear/x86_avx2_vectors.h"
 
 namespace halftone::kernels {
 namespace {
@@ -32,82 +34,27 @@ inline void transpose8(const float* x, int64_t stride, int64_t count, float* out
   }
 }
 
-template <int R>
-void scores(const AttentionScoresStep& s) {
-  __m256 sum[R][2];
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_ps();
-  const float* q = s.q;
-  const float* k = s.panel;
-  for (int64_t c = 0; c < s.d; ++c, q += R, k += kPanel) {
-    const __m256 k0 = _mm256_load_ps(k), k1 = _mm256_load_ps(k + 8);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256 x = _mm256_broadcast_ss(q + r);
-      sum[r][0] = _mm256_fmadd_ps(x, k0, sum[r][0]);
-      sum[r][1] = _mm256_fmadd_ps(x, k1, sum[r][1]);
-    }
-  }
-  const __m256 scale = _mm256_set1_ps(s.scale);
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    _mm256_store_ps(s.out + r * s.out_stride, _mm256_mul_ps(sum[r][0], scale));
-    _mm256_store_ps(s.out + r * s.out_stride + 8, _mm256_mul_ps(sum[r][1], scale));
-  }
-}
-
-// R rows times C vectors of columns; the last vector has only `left` of them (8: all).
-template <int R, int C, bool kPart>
-void values(const AttentionValuesStep& s, int64_t column, int left) {
-  const __m256i lanes = lane_mask8(left);
-  const auto load = [&](const float* p) { return kPart ? _mm256_maskload_ps(p, lanes) : _mm256_loadu_ps(p); };
-  __m256 sum[R][C];
-  float* out = s.out + column;
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-#pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) {
-      sum[r][c] = s.before != nullptr
-                      ? _mm256_mul_ps(load(out + r * s.out_stride + c * 8), _mm256_broadcast_ss(s.before + r))
-                      : _mm256_setzero_ps();
-    }
-  }
-  const float* v = s.v + column;
-  const float* p = s.p;
-  for (int64_t j = 0; j < s.keys; ++j, v += s.v_stride, ++p) {
-    __m256 x[C];
-#pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) x[c] = load(v + c * 8);
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      const __m256 weight = _mm256_broadcast_ss(p + r * s.p_stride);
-#pragma GCC unroll 8
-      for (int c = 0; c < C; ++c) sum[r][c] = _mm256_fmadd_ps(weight, x[c], sum[r][c]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) {
-    const __m256 after = s.after != nullptr ? _mm256_broadcast_ss(s.after + r) : _mm256_set1_ps(1.0f);
-#pragma GCC unroll 8
-    for (int c = 0; c < C; ++c) {
-      float* to = out + r * s.out_stride + c * 8;
-      const __m256 y = _mm256_mul_ps(sum[r][c], after);
-      if (kPart) {
-        _mm256_maskstore_ps(to, lanes, y);
-      } else {
-        _mm256_storeu_ps(to, y);
-      }
-    }
-  }
-}
+// Eight columns, or the first of them.
+struct Columns : Avx2Vectors {
+  static Vector load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Vector v) { _mm256_storeu_ps(p, v); }
+};
+struct FirstColumns : Avx2Vectors {
+  __m256i lanes;
+  Vector load(const float* p) const { return _mm256_maskload_ps(p, lanes); }
+  void store(float* p, Vector v) const { _mm256_maskstore_ps(p, lanes, v); }
+};
 
 // Wide blocks of columns first: few rows need many columns for enough independent sums.
 template <int R, int C>
 void all_columns(const AttentionValuesStep& s) {
   int64_t column = 0;
-  for (; column + 8 * C <= s.columns; column += 8 * C) values<R, C, false>(s, column, 8);
-  for (; column + 8 <= s.columns; column += 8) values<R, 1, false>(s, column, 8);
-  if (column < s.columns) values<R, 1, true>(s, column, static_cast<int>(s.columns - column));
+  for (; column + 8 * C <= s.columns; column += 8 * C) values<R, C>(s, column, Columns{});
+  for (; column + 8 <= s.columns; column += 8) values<R, 1>(s, column, Columns{});
+  if (column == s.columns) return;
+  FirstColumns first;
+  first.lanes = lane_mask8(static_cast<int>(s.columns - column));
+  values<R, 1>(s, column, first);
 }
 
 // The sums of the lanes of four vectors.
@@ -147,9 +94,7 @@ void attention_pack_values_avx2(const float* v, int64_t stride, int64_t count, i
 }
 
 void attention_scores_avx2(const AttentionScoresStep& s) {
-  using Scores = void (*)(const AttentionScoresStep&);
-  static constexpr Scores kRows[] = {scores<1>, scores<2>, scores<3>, scores<4>, scores<5>, scores<6>};
-  kRows[s.count - 1](s);
+  scores_up_to_6<Avx2Vectors>(s);
 }
 
 void attention_scores_row_avx2(const float* q, const float* k, int64_t stride, int64_t count, int64_t d,

@@ -1,4 +1,5 @@
-// AVX2 for x86_multiply.h: everything but the weights. Internal linkage: see x86_avx2_math.h.
+// AVX2 for x86_multiply.h (everything but the weights) and for attention's x86_products.h. Internal linkage:
+// see x86_avx2_math.h.
 #pragma once
 
 #include <immintrin.h>
@@ -12,6 +13,7 @@ struct Avx2Vectors {
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector broadcast(const float* x) { return _mm256_broadcast_ss(x); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mul_ps(a, b); }
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static Vector read(const float* x) { return _mm256_load_ps(x); }
   static void write(float* x, Vector v) { _mm256_store_ps(x, v); }

@@ -1,4 +1,5 @@
-// AVX-512 for x86_multiply.h: everything but the weights. Internal linkage: see x86_avx2_math.h.
+// AVX-512 for x86_multiply.h (everything but the weights) and for attention's x86_products.h. Internal
+// linkage: see x86_avx2_math.h.
 #pragma once
 
 #include "kernels/common/x86_avx512_include.h"
@@ -12,6 +13,7 @@ struct Avx512Vectors {
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector broadcast(const float* x) { return _mm512_set1_ps(*x); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
   static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
   static Vector read(const float* x) { return _mm512_loadu_ps(x); }
   static void write(float* x, Vector v) { _mm512_storeu_ps(x, v); }

@@ -1,24 +1,31 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md from the JSON of kernels_bench_peers.
+"""Writes docs/performance.md from what `make performance` measured.
 
     performance_page.py FOLDER PAGE
 
-FOLDER holds linear-*.json and attention-*.json, and ort-*.jsonl where ONNX Runtime was measured. The page has one
-section a machine: that of the machine in FOLDER is replaced, the others are kept.
+FOLDER holds linear-*.json and attention-*.json of kernels_bench_peers, ort-*.jsonl where ONNX Runtime ran, encoder.jsonl and
+vision.jsonl (ours and the peers'), load.txt of backend_load_bench. A part that is not there is called "not measured".
+The page has one section a kind of machine: that of the machine in FOLDER is replaced, the others are kept.
 """
+import datetime
 import json
 import pathlib
 import re
 import sys
 
+import model_tables
+
 HEAD = """# Performance, machine by machine
 
-Written by `make bench-kernels` and `make bench-peers` (`scripts/performance_page.py`); do not edit. All figures of a
-section come from one run: compare ratios, never times of different sections. Times are medians; weights rotate through
-96 MB, so that they come from memory where a real model's would. With one thread, processor time.
+Made by one command, `make performance` (`scripts/performance`); do not edit. All figures of a section come from one run on one
+machine: compare ratios, never times of different sections. Times are medians.
 
-- **limit**: the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
-  instruction sequence, both measured in the same run.
+- **/eager**: time divided by that of our interpreter, which runs ATen's operators one by one, in fp32.
+- **/peer**: time divided by that of the fastest peer of the same run and kind: fp32 peers for what keeps activations in
+  floating point, int8 peers for what quantizes them too. *cosine*: to the fp32 answer.
+- **limit** (kernels): the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
+  instruction sequence, both measured in the same run. Weights rotate through 96 MB, so that they come from memory where a
+  real model's would. With one thread, processor time.
 - **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
   the JSON says so in `slower_than_baseline`, for the tuner.
 - **/rival**: time divided by that of the peer that does the same job: FBGEMM's int8 for int8 (which saturates at 16 bits
@@ -97,26 +104,30 @@ def ort_table(ort, rows):
         ["case", "threads", "peer", "/linear", "ours", "/linear"], cells)
 
 
-def encoder_tables(folder):
-    """MiniLM at four shapes: ours and the peers of the same run, each against the fastest peer of its precision."""
-    path = folder / "encoder.jsonl"
+def model_section(folder, name, title):
+    """A whole model: ours and the peers of the same run."""
+    path = folder / f"{name}.jsonl"
     if not path.exists():
-        return []
-    rows = [row for row in map(json.loads, path.read_text().splitlines()) if "case" in row]
-    lines = ["### all-MiniLM-L6-v2, compiled (2 threads)", "",
-             "**/peer**: time divided by that of the fastest peer of the same run: fp32 peers for what keeps activations in",
-             "floating point, int8 peers for int8dq and int4wo-int8act. *cos*: cosine to the fp32 hidden states.", ""]
-    cells = []
-    for case in sorted({tuple(row["case"]) for row in rows}):
-        mine = [row for row in rows if tuple(row["case"]) == case]
-        peers = [row for row in mine if not row["peer"].startswith("halftone")]
-        for row in mine:
-            dynamic = "int8dq" in row["peer"] or "int8act" in row["peer"]
-            rivals = [peer["ms"] for peer in peers if ("int8" in peer["peer"]) == dynamic]
-            ours = row["peer"].startswith("halftone")
-            cells.append([f"({case[0]}, {case[1]})", row["peer"], f"{row['ms']:.2f}", f"{row['cos']:.4f}",
-                          number(row["ms"] / min(rivals)) if ours and rivals else "–"])
-    return lines + table(["batch, tokens", "what", "ms", "cos", "/peer"], cells)
+        return [f"### {title}", "", "not measured.", ""]
+    rows = model_tables.read_rows(path)
+    peers = sorted({row["peer"] for row in rows if not model_tables.is_ours(row)})
+    return [f"### {title}", "", f"Peers: {', '.join(peers) or 'not measured'}.", "",
+            *table(model_tables.HEADER, model_tables.cells(rows))]
+
+
+def load_section(folder):
+    """From a .ht to the first result, and the memory that this takes."""
+    title = ["### all-MiniLM-L6-v2, from a `.ht` to the first result", ""]
+    path = folder / "load.txt"
+    if not path.exists():
+        return [*title, "not measured.", ""]
+    rows = [json.loads(line) for line in path.read_text().splitlines() if line.startswith("{")]
+    cells = [[row["what"], f"{row['ms']:.0f}", f"{row['load_ms']:.0f}", f"{row['compile_ms']:.0f}", f"{row['run_ms']:.0f}",
+              f"{row['private_mb']:.1f}", f"{row['mapped_mb']:.1f}", f"{row['arena_mb']:.1f}", "yes" if row["pass"] else "**no**"]
+             for row in rows]
+    limits = f"At (1, 16), process start not counted, checksum included. Limits: {rows[0]['limit_ms']} ms and "
+    return [*title, limits + f"{rows[0]['limit_mb']} MB of private memory beyond mapped weights and arena.", "",
+            *table(["file", "ms", "load", "compile", "plan and run", "private MB", "mapped MB", "arena MB", "within"], cells)]
 
 
 def section(data, ort, folder):
@@ -127,13 +138,15 @@ def section(data, ort, folder):
         for peaks in part["peaks"]:
             known = largest.setdefault(peaks["threads"], peaks)
             largest[peaks["threads"]] = {key: max(known[key], value) for key, value in peaks.items()}
-    lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", ""]
+    lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", "", f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
+    lines += model_section(folder, "encoder", "all-MiniLM-L6-v2 (batch, tokens)")
+    lines += model_section(folder, "vision", "ViT-B/16 at 224² (batch)")
+    lines += load_section(folder) + ["### Kernels", ""]
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
                     for t, p in sorted(largest.items())])
     names = sorted({(r["contender"], r["kernel"]) for r in rows})
     lines += ["Kernels: " + "; ".join(f"{label} is `{kernel}`" for label, kernel in names) + ".", ""]
-    lines += encoder_tables(folder)
     lines += slower_list(rows) + suite_tables(rows, "linear") + suite_tables(rows, "attention")
     return "\n".join(lines + (ort_table(ort, rows) if ort else []))
 
@@ -143,10 +156,8 @@ def main():
     data, ort = load(folder)
     sections = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
     sections[data[0]["isa"]] = section(data, ort, folder)
-    missing = [name for isa, name in KINDS.items() if isa not in sections or "not measured" in sections[isa]]
     for isa, name in KINDS.items():
-        if name in missing:
-            sections[isa] = f"## {name}\n\nnot measured.\n"
+        sections.setdefault(isa, f"## {name}\n\nnot measured.\n")
     text = HEAD + "".join(f"\n<!-- isa {isa} -->\n{body.strip()}\n" for isa, body in sorted(sections.items()))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")

@@ -1,0 +1,75 @@
+"""scripts/performance_page.py on a few made-up figures: every part is there, other machines' sections stay."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+import performance_page  # noqa: E402
+
+PEAKS = {"threads": 2, "read_gbs": 30.0, "chain_gmac": 180.0, "exact8_gmac": 140.0, "fma_gmac": 90.0}
+KERNEL = {"suite": "linear", "m": 1, "n": 64, "k": 32, "threads": 2, "contender": "int8", "kernel": "int8_linear_x", "ours": True,
+          "median_ms": 0.5, "spread": 0.01, "of_peak": 0.4, "of_read": 0.9, "to_baseline": 1.25, "to_rival": 0.8,
+          "slower_than_baseline": True}
+LOAD = {"bench": "first result", "what": "fp32", "ms": 160.0, "load_ms": 60.0, "compile_ms": 20.0, "run_ms": 80.0, "private_mb": 50.0,
+        "mapped_mb": 90.0, "arena_mb": 0.5, "limit_ms": 150, "limit_mb": 60, "pass": False}
+MODEL = [{"peer": "halftone-eager-fp32", "case": [1, 16], "ms": 8.0, "cos": 1.0},
+         {"peer": "halftone-fp32", "case": [1, 16], "ms": 4.0, "cos": 1.0},
+         {"peer": "ort", "case": [1, 16], "ms": 5.0, "cos": 1.0}, {"peer": "ort", "setup_and_run_s": 3.0}]
+
+
+def lines(rows):
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+class PerformancePage(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.page = self.folder / "page.md"
+        self.measure("avx2", "Some CPU")
+
+    def measure(self, isa, cpu):
+        part = {"cpu": cpu, "cores": 2, "isa": isa, "peaks": [PEAKS], "results": [KERNEL]}
+        (self.folder / "linear-2.json").write_text(json.dumps(part))
+
+    def make(self):
+        sys.argv = ["performance_page.py", str(self.folder), str(self.page)]
+        performance_page.main()
+        return self.page.read_text(encoding="utf-8")
+
+    def test_all_parts(self):
+        (self.folder / "encoder.jsonl").write_text(lines(MODEL))
+        (self.folder / "vision.jsonl").write_text(lines(MODEL[:2]))
+        (self.folder / "load.txt").write_text("fp32 (90 MB)\n" + lines([LOAD]))
+        text = self.make()
+        self.assertIn("make performance", text)
+        self.assertIn("## Some CPU, 2 cores, avx2", text)
+        self.assertRegex(text, r"Measured on \d{4}-\d\d-\d\d\.")
+        self.assertIn("| 1, 16 | halftone-fp32 | 4.00 | 1.0000 | 0.50 | 0.80 |", text)
+        self.assertIn("Peers: ort.", text)
+        self.assertIn("Peers: not measured.", text)  # of the ViT
+        self.assertIn("| fp32 | 160 | 60 | 20 | 80 | 50.0 | 90.0 | 0.5 | **no** |", text)
+        self.assertIn("| 1 | int8 | 0.500 | 1% | 90% | **1.25** | 0.80 |", text)
+
+    def test_what_was_not_measured_is_said(self):
+        text = self.make()
+        self.assertEqual(text.count("not measured.\n"), 4)  # encoder, ViT, loading, the other kind of CPU
+        self.assertIn("## CPUs with AVX-512 VNNI (Intel Ice Lake)\n\nnot measured.", text)
+
+    def test_other_machines_stay(self):
+        self.make()
+        self.measure("avx512vnni", "Other CPU")
+        text = self.make()
+        self.assertIn("## Some CPU, 2 cores, avx2", text)
+        self.assertIn("## Other CPU, 2 cores, avx512vnni", text)
+        self.measure("avx2", "Third CPU")
+        text = self.make()
+        self.assertNotIn("## Some CPU", text)
+        self.assertIn("## Other CPU", text)
+
+
+if __name__ == "__main__":
+    unittest.main()

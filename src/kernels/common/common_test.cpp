@@ -133,5 +133,22 @@ TEST(Activation, MatchesItsDefinitionInDouble) {
   for (Activation a : kAllActivations) EXPECT_TRUE(std::isnan(activate(NAN, a)));
 }
 
+// Panels that are multiplied together stay together, however many threads there are.
+TEST(Tiling, TasksAreWholeUnitsAndCoverEveryPanelOnce) {
+  for (int64_t panels : {1, 3, 4, 22, 24, 69, 256}) {
+    for (int threads : {1, 2, 3, 16}) {
+      const Tiling tiling(1, panels, 4096, threads, 16, 4);
+      int64_t next = 0;
+      for (int64_t t = 0; t < tiling.tasks(); ++t) {
+        EXPECT_EQ(tiling.first_panel(t), next);
+        EXPECT_EQ(tiling.first_panel(t) % 4, 0);
+        EXPECT_LT(tiling.first_panel(t), tiling.last_panel(t));
+        next = tiling.last_panel(t);
+      }
+      EXPECT_EQ(next, panels) << threads;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace halftone::kernels

@@ -43,6 +43,9 @@ struct CaptureOptions {
   /// Arguments of other sizes: dimensions whose sizes differ are dynamic. Their symbols are s0, s1, … unless
   /// `dynamic` names them.
   std::vector<std::vector<c10::IValue>> more_examples;
+  /// Try to make every dimension of the inputs dynamic (those of size 1 stay), equal sizes at the same place
+  /// together, and keep what works; the symbols are s0, s1, …. Costs some runs for each.
+  bool find_dynamic = false;
   /// Run the model once more with other data and refuse where it does something else; run the graph on the
   /// examples and compare it with the model.
   bool check = true;

@@ -14,11 +14,16 @@
 namespace halftone {
 namespace {
 
-/// Inputs that no node and no output reads and that are the module's own.
+/// Inputs that no node and no output reads or writes and that are the module's own.
 void drop_unused_inputs(Graph& graph, TensorMap& tensors) {
+  std::set<std::string> written;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kBufferMutation) written.insert(output.target);
+  }
   for (size_t i = graph.inputs().size(); i-- > 0;) {
     const GraphInput& input = graph.inputs()[i];
     if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
+    if (written.contains(input.target)) continue;
     tensors.erase(input.target);
     graph.erase_input(i);
   }
@@ -84,6 +89,51 @@ DynamicSizes trace_sizes(const TraceRequest& request, const std::vector<c10::IVa
   fail(ErrorCode::kInternal, "sizes are neither explained nor refused");
 }
 
+/// Dimensions that may be dynamic together, besides those that are declared.
+std::vector<std::vector<DynamicDim>> candidate_dims(const Trace& traced, const CaptureOptions& options) {
+  const std::vector<std::string> names = leaf_names(*traced.graph);
+  std::map<std::pair<int64_t, int64_t>, std::vector<DynamicDim>> groups;  // by place and size
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (names[i].empty()) continue;
+    const at::Tensor& tensor = traced.inputs[i].toTensor();
+    for (int64_t dim = 0; dim < tensor.dim(); ++dim) {
+      const bool declared =
+          std::any_of(options.dynamic.begin(), options.dynamic.end(), [&](const DynamicDim& known) {
+            return known.input == names[i] && (known.dim + tensor.dim()) % tensor.dim() == dim;
+          });
+      if (!declared && tensor.size(dim) > 1) groups[{dim, tensor.size(dim)}].push_back({names[i], dim, {}});
+    }
+  }
+  std::vector<std::vector<DynamicDim>> result;
+  for (auto& [place, group] : groups) result.push_back(std::move(group));
+  return result;
+}
+
+/// The options with every dimension declared that the model takes in other sizes, and to which the same graph
+/// applies.
+CaptureOptions find_dynamic(const TraceRequest& request, const std::vector<c10::IValue>& examples,
+                            CaptureOptions options) {
+  const Trace first = trace(request, examples);
+  size_t found = 0;
+  for (std::vector<DynamicDim>& group : candidate_dims(first, options)) {
+    CaptureOptions trial = options;
+    for (DynamicDim& dim : group) {
+      dim.symbol = fmt::format("s{}", found);
+      trial.dynamic.push_back(dim);
+    }
+    try {
+      std::vector<Trace> traces;
+      traces.push_back(trace(request, examples));
+      trace_sizes(request, examples, trial, traces);
+    } catch (const Error&) {
+      continue;
+    }
+    options = std::move(trial);
+    ++found;
+  }
+  return options;
+}
+
 /// Other elements in tensors of the same form; nothing where that cannot be had.
 std::optional<std::vector<c10::IValue>> reversed(const std::vector<c10::IValue>& examples) {
   std::vector<c10::IValue> leaves;
@@ -141,9 +191,9 @@ struct Captured {
 };
 
 Captured capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
-                        const std::vector<c10::IValue>& examples, const CaptureOptions& options) {
-  const TraceRequest request{
-      module, forward, options.input_names, {options.allow.begin(), options.allow.end()}};
+                        const std::vector<c10::IValue>& examples, const CaptureOptions& wanted) {
+  const TraceRequest request{module, forward, wanted.input_names, {wanted.allow.begin(), wanted.allow.end()}};
+  const CaptureOptions options = wanted.find_dynamic ? find_dynamic(request, examples, wanted) : wanted;
   std::vector<Trace> traces;
   traces.push_back(trace(request, examples));
   if (options.check) check_other_data(request, examples, traces[0]);

@@ -181,6 +181,18 @@ TEST(CaptureDynamic, FoundByOtherExamples) {
   EXPECT_THAT(capture(*model, std::tuple(seeded_ids({2, 5}, 11)), options)->ranges, ::testing::SizeIs(1));
 }
 
+TEST(CaptureDynamic, FoundByTrying) {
+  torch::manual_seed(6);
+  torch::nn::Sequential model(torch::nn::Linear(6, 8), torch::nn::ReLU());
+  CaptureOptions options;
+  options.find_dynamic = true;
+  const auto graph = capture(*model, std::tuple(seeded({2, 5, 6})), options);
+  EXPECT_THAT(graph->ranges, ::testing::SizeIs(2));  // not the features: the model has weights for them
+  EXPECT_EQ(graph->graph().inputs()[0].value->meta()->sizes[2], SymExpr(6));
+  Session session(graph);
+  expect_same_as(*model, session, std::tuple(seeded({7, 3, 6})));
+}
+
 struct BranchingModel : torch::nn::Module {
   torch::nn::Linear wide{register_module("wide", torch::nn::Linear(4, 4))};
   at::Tensor forward(const at::Tensor& x) { return x.size(0) > 5 ? at::tanh(wide(x)) : at::sigmoid(wide(x)); }

@@ -154,10 +154,17 @@ struct Run {
     }
   }
 
+  void scale(float* sums, const float* factor, int count) const {
+    for (int r = 0; r < count; ++r, sums += kernel.tile_n) {
+      for (int c = 0; c < kernel.tile_n; ++c) sums[c] *= factor[c];
+    }
+  }
+
   // Block b of panels [first, last), whose sums are `stride` apart.
-  void finish(int64_t b, int64_t first, int64_t last, const float* sums, int64_t stride) const {
+  void finish(int64_t b, int64_t first, int64_t last, float* sums, int64_t stride) const {
     for (int64_t panel = first; panel < last; ++panel, sums += stride) {
       const int64_t column = panel * kernel.tile_n;
+      if (source.factor != nullptr && !fused()) scale(sums, source.factor + column, blocks.rows(b));
       kernel.finish({sums, blocks.begin(b), column, blocks.rows(b),
                      static_cast<int>(std::min<int64_t>(kernel.tile_n, problem.n - column)), &epilogue});
     }

@@ -16,7 +16,9 @@ struct Fp32Panels {
   int64_t panel_count = 0;
   /// Ready panels [k][tile_n], which the kernel's own multiply reads; or:
   const unsigned char* ready = nullptr;
-  int element_bytes = 4;         ///< of ready panels
+  int element_bytes = 4;  ///< of ready panels
+  const float* factor =
+      nullptr;  ///< of ready panels, optional: for each column, what its sums are multiplied by
   const void* packed = nullptr;  ///< what the functions below read
   /// Steps [k, k + steps) of a panel to [steps][tile_n] floats. k is a multiple of 256.
   void (*expand)(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out) = nullptr;

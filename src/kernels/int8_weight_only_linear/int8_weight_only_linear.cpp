@@ -15,11 +15,12 @@ const char* take_all(const Int8WeightOnlyProblem&) {
 constexpr Int8WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, int8_expand_avx2,
-     int8_multiply_rows_avx2},
+     int8_multiply_rows_avx2, nullptr},
     {"int8_weight_only_linear_f32s8_6x16_avx2", Isa::kAvx2, take_all, 16, int8_expand_avx2,
-     int8_multiply_rows_avx2},
+     int8_multiply_rows_avx2, int8_multiply_avx2},
 #endif
-    {"int8_weight_only_linear_f32s8_4x16_scalar", Isa::kScalar, take_all, 16, int8_expand_scalar, nullptr},
+    {"int8_weight_only_linear_f32s8_4x16_scalar", Isa::kScalar, take_all, 16, int8_expand_scalar, nullptr,
+     nullptr},
 };
 
 }  // namespace
@@ -48,9 +49,17 @@ void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8Weigh
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
-  source.expand = kernel.expand;
   source.multiply_rows = kernel.multiply_rows;
-  run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
+  Fp32LinearKernel multiplier = choose_fp32_linear(floats, kernel.isa);
+  if (kernel.multiply != nullptr) {
+    multiplier.multiply = kernel.multiply;
+    source.ready = weights.elements;
+    source.element_bytes = 1;
+    source.factor = weights.factor;
+  } else {
+    source.expand = kernel.expand;
+  }
+  run_fp32_panels(multiplier, floats, args, source, splitter);
 }
 
 }  // namespace halftone::kernels

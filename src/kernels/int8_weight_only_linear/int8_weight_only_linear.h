@@ -37,6 +37,8 @@ struct Int8WeightOnlyKernel {
   void (*expand)(const void* packed, int64_t panel, int64_t k, int64_t steps, float* out);
   void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
                         float* sums);
+  /// Optional, instead of `expand`: bytes become floats in registers. The factors are left to the sums.
+  void (*multiply)(const Fp32LinearStep& step);
 };
 
 /// Best first, scalar last.

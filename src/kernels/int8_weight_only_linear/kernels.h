@@ -12,4 +12,7 @@ void int8_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t step
 void int8_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
                              float* sums);
 
+/// As Fp32LinearKernel::multiply, on panels of bytes; the scales are left to the sums.
+void int8_multiply_avx2(const Fp32LinearStep& step);
+
 }  // namespace halftone::kernels

@@ -73,7 +73,7 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// way are always refused.
 ///
 /// kUnsupported, naming operator and layer, for what a graph cannot say; kInvalidArgument where the model
-/// itself fails. Captures of several threads wait for each other.
+/// itself fails. Captures of several threads wait for each other; nobody else may use the module meanwhile.
 std::shared_ptr<GraphModule> capture(torch::nn::Module& module, const ForwardFunction& forward,
                                      std::vector<c10::IValue> examples, const CaptureOptions& options = {});
 /// A function; tensors that it uses beside its arguments are constants.

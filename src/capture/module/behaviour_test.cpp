@@ -154,9 +154,10 @@ TEST(CaptureRefuses, NumbersOfConstantsAreNoData) {
 
 TEST(CaptureRefuses, ErrorsOfTheModelItself) {
   AnyModel model([](const at::Tensor& x) { return x.view({7, 7}); });
-  expect_error(ErrorCode::kInvalidArgument, {"AnyModel", "invalid for input of size"}, [&] {
-    capture(model, std::tuple(seeded({3, 4})));
-  });
+  expect_error(ErrorCode::kInvalidArgument,
+               {"AnyModel", "aten::view", "layer \"fc\"", "invalid for input of size"}, [&] {
+                 capture(model, std::tuple(seeded({3, 4})));
+               });
   EXPECT_TRUE(nothing_is_registered());
   CaptureOptions options;
   options.input_names = {"a", "b"};
@@ -295,6 +296,22 @@ TEST(CaptureThreads, FourAtOnce) {
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(right, 4);
   EXPECT_TRUE(nothing_is_registered());
+}
+
+TEST(CaptureThreads, OneModuleWithStateByFour) {
+  AnyModel model([&model](const at::Tensor& x) {
+    model.state.add_(x.select(0, 0));
+    return x + model.state;
+  });
+  const ModuleBytes before = ModuleBytes::of(model);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&] {
+      for (int k = 0; k < 25; ++k) capture(model, std::tuple(seeded({3, 4})));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(ModuleBytes::of(model) == before);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/errors.h"
 #include "capture/module/dynamic_sizes.h"
+#include "capture/module/listening.h"
 #include "capture/module/trace.h"
 #include "capture/module/unify.h"
 #include "halftone/capture_module.h"
@@ -59,16 +60,37 @@ std::vector<std::string> leaf_names(const Graph& graph) {
   return names;
 }
 
+std::string describe(const SymbolBindings& bindings) {
+  std::string text;
+  for (const auto& [symbol, value] : bindings)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, value);
+  return text;
+}
+
 Trace trace_at(const TraceRequest& request, const DynamicSizes& sizes, size_t index) {
   try {
     return trace(request, sizes.examples[index]);
-  } catch (const std::exception& error) {
-    std::string text;
-    for (const auto& [symbol, value] : sizes.bindings[index])
-      text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, value);
-    const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-    fail(ErrorCode::kInvalidArgument, "with {}: {}", text,
-         torch_error ? torch_error->what_without_backtrace() : error.what());
+  } catch (const Error& error) {
+    throw error.with_context("with " + describe(sizes.bindings[index]));
+  }
+}
+
+/// A graph that was solved for at larger sizes must hold at the smallest too, if the model itself runs there.
+void check_smallest(const TraceRequest& request, const DynamicSizes& sizes,
+                    const std::shared_ptr<GraphModule>& module) {
+  if (sizes.smallest.empty()) return;
+  Trace traced;
+  try {
+    traced = trace(request, sizes.smallest);
+  } catch (const Error&) {
+    return;
+  }
+  try {
+    check_replay(module, traced);
+  } catch (const Error& error) {
+    fail(ErrorCode::kUnsupported,
+         "with {} the model does something else than at larger sizes; DynamicDim::min can exclude that ({})",
+         describe(sizes.smallest_bindings), error.what());
   }
 }
 
@@ -185,13 +207,9 @@ void check_other_data(const TraceRequest& request, const std::vector<c10::IValue
   }
 }
 
-struct Captured {
-  std::shared_ptr<GraphModule> module;
-  std::vector<Trace> traces;
-};
-
-Captured capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
-                        const std::vector<c10::IValue>& examples, const CaptureOptions& wanted) {
+std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
+                                            const std::vector<c10::IValue>& examples,
+                                            const CaptureOptions& wanted) {
   const TraceRequest request{module, forward, wanted.input_names, {wanted.allow.begin(), wanted.allow.end()}};
   const CaptureOptions options = wanted.find_dynamic ? find_dynamic(request, examples, wanted) : wanted;
   std::vector<Trace> traces;
@@ -207,8 +225,13 @@ Captured capture_traced(torch::nn::Module* module, const ForwardFunction& forwar
       std::make_shared<GraphModule>(std::move(traced.graph), std::move(traced.tensors), traced.call);
   result->sample_inputs = traced.inputs;
   result->notes = std::move(traced.notes);
-  result->ranges = std::move(sizes.ranges);
-  return {std::move(result), std::move(traces)};
+  result->ranges = sizes.ranges;
+  if (options.check) {
+    // The last sizes took part in the solution least: the first ones fix it.
+    check_replay(result, traces.back());
+    check_smallest(request, sizes, result);
+  }
+  return result;
 }
 
 std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const ForwardFunction& forward,
@@ -216,15 +239,14 @@ std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const Forw
                                            const CaptureOptions& options) {
   const std::string name = !options.name.empty() ? options.name : module ? module->name() : "function";
   try {
-    Captured captured = capture_traced(module, forward, examples, options);
-    captured.module->name = name;
-    // The last sizes took part in the solution least: the first ones fix it.
-    if (options.check) check_replay(captured.module, captured.traces.back());
-    return captured.module;
+    const CaptureTurn turn;
+    auto result = capture_traced(module, forward, examples, options);
+    result->name = name;
+    return result;
   } catch (const Error& error) {
     throw error.with_context(name);
   } catch (const c10::Error& error) {
-    fail(ErrorCode::kInvalidArgument, "{}: the model failed: {}", name, error.what_without_backtrace());
+    fail(ErrorCode::kInvalidArgument, "{}: {}", name, error.what_without_backtrace());
   }
 }
 

@@ -42,7 +42,9 @@ class Planner {
     for (const DynamicDim& dim : options_.dynamic) declare(dim);
     for (const auto& more : options_.more_examples) add_example(more);
     find_differences();
+    if (plan_.dims.empty()) return std::move(plan_);
     choose_traces();
+    choose_smallest();
     return std::move(plan_);
   }
 
@@ -150,7 +152,6 @@ class Planner {
   }
 
   void choose_traces() {
-    if (plan_.dims.empty()) return;
     for (size_t i = 0; i < leaves_.size(); ++i) {
       SymbolBindings bindings = bindings_of(i);
       for (const auto& [symbol, range] : plan_.ranges) {
@@ -201,14 +202,24 @@ class Planner {
     }
   }
 
+  void choose_smallest() {
+    for (const auto& [symbol, range] : plan_.ranges)
+      plan_.smallest_bindings[symbol] = std::max<int64_t>(range.min, 1);
+    plan_.smallest = resized_examples(plan_.smallest_bindings);
+  }
+
   void add_trace(SymbolBindings bindings) {
+    plan_.examples.push_back(resized_examples(bindings));
+    plan_.bindings.push_back(std::move(bindings));
+  }
+
+  std::vector<c10::IValue> resized_examples(const SymbolBindings& bindings) const {
     std::vector<c10::IValue> leaves = leaves_[0];
     for (const DynamicLeaf& dim : plan_.dims) {
       leaves[dim.leaf] =
           resized(leaves[dim.leaf].toTensor(), static_cast<int64_t>(dim.dim), bindings.at(dim.symbol));
     }
-    plan_.examples.push_back(with_leaves(examples_, leaves));
-    plan_.bindings.push_back(std::move(bindings));
+    return with_leaves(examples_, leaves);
   }
 
   /// The nearest size above the example's, else below, without a factor in common with those taken; without

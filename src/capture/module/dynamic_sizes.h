@@ -24,6 +24,9 @@ struct DynamicSizes {
   std::vector<std::vector<c10::IValue>> examples;
   std::vector<SymbolBindings> bindings;
   bool starts_with_example = false;  ///< the first set is the user's
+  /// Every symbol at its minimum, where that is not among the traces: sizes of 1 are often a special case.
+  std::vector<c10::IValue> smallest;
+  SymbolBindings smallest_bindings;
 };
 
 /// How many traces: enough for most models, or enough to tell (x + 1) // 2 from x // 2 too, as strides need

@@ -205,6 +205,20 @@ TEST(CaptureDynamic, BranchesOnSizesAreNamed) {
   });
 }
 
+struct LonelyModel : torch::nn::Module {
+  at::Tensor forward(const at::Tensor& x) { return x.size(0) == 1 ? x.select(0, 0) * 3 : x.sum(0); }
+};
+
+TEST(CaptureDynamic, SpecialCasesOfSizeOneAreNamed) {
+  LonelyModel model;
+  const at::Tensor x = seeded({5, 4});
+  expect_error(ErrorCode::kUnsupported, {"n = 1", "DynamicDim::min"}, [&] {
+    capture(model, std::tuple(x), with({{"input0", 0, "n"}}));
+  });
+  Session session(capture(model, std::tuple(x), with({{"input0", 0, "n", 2}})));
+  expect_same_as(model, session, std::tuple(seeded({2, 4})));
+}
+
 struct TableModel : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) {
     std::vector<float> table(static_cast<size_t>(x.size(0)), 1.5F);

@@ -41,7 +41,9 @@ torch::Library listen() {
 
 }  // namespace
 
-Listening::Listening(Tracer& tracer) : turn_(take_turn()), library_(listen()), include_(kTracingKey) {
+CaptureTurn::CaptureTurn() : lock_(take_turn()) {}
+
+Listening::Listening(Tracer& tracer) : library_(listen()), include_(kTracingKey) {
   current = &tracer;
 }
 

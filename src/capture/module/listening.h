@@ -10,9 +10,18 @@
 
 namespace halftone {
 
-/// While it lives, the tracer gets every operator that this thread calls. There is one at a time in the
-/// process: others wait. kState where this thread captures already, kUnsupported where modes of the caller
-/// (autocast, vmap, dispatch modes) would change what the operators do.
+/// One capture at a time in the process: others wait, since a capture changes its module for a while, and
+/// reads it again to check the graph. kState where this thread captures already.
+class CaptureTurn {
+ public:
+  CaptureTurn();
+
+ private:
+  std::unique_lock<std::mutex> lock_;
+};
+
+/// While it lives, the tracer gets every operator that this thread calls. To be made in one's turn.
+/// kUnsupported where modes of the caller (vmap, dispatch modes) would change what the operators do.
 class Listening {
  public:
   explicit Listening(Tracer& tracer);
@@ -21,7 +30,6 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 
  private:
-  std::unique_lock<std::mutex> turn_;
   torch::Library library_;  ///< registered only while somebody listens: the key is on loan
   c10::impl::IncludeDispatchKeyGuard include_;
 };

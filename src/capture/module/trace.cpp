@@ -136,6 +136,20 @@ void check_names(const std::set<std::string>& allow) {
   }
 }
 
+c10::IValue run_model(const TraceRequest& request, const std::vector<c10::IValue>& examples,
+                      const Tracer& tracer) {
+  const auto place = [&] { return tracer.last_call().empty() ? "its beginning" : tracer.last_call(); };
+  try {
+    return request.forward(examples);
+  } catch (const Error&) {
+    throw;
+  } catch (const c10::Error& error) {
+    fail(ErrorCode::kInvalidArgument, "the model fails at {}: {}", place(), error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kInvalidArgument, "the model fails after {}: {}", place(), error.what());
+  }
+}
+
 }  // namespace
 
 TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
@@ -204,7 +218,7 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
     c10::IValue output;
     {
       const Listening listening(tracer);
-      output = request.forward(examples);
+      output = run_model(request, examples, tracer);
     }
     tracer.finish();
     result.call.result = tree_of(output, results);

@@ -105,6 +105,7 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   if (statistics && op.operator_name().name == "aten::instance_norm") return call.run(stack);
   const PauseTracing pause;
   place_ = tape_.place();
+  last_target_ = call.target;
   try {
     check_no_autocast();
     if (reads_metadata_only(op) || op.operator_name().name == "aten::requires_grad_") return call.run(stack);

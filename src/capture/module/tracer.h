@@ -27,6 +27,8 @@ class Tracer {
   Tape& tape() { return tape_; }
   /// To be called when the model has run.
   void finish() { settle_comparisons({}); }
+  /// The operator that the model called last, and where: "aten::view in layer \"fc\"".
+  std::string last_call() const { return last_target_.empty() ? "" : last_target_ + " in " + place_; }
   /// Whether the model drew random numbers.
   bool drew() const { return drew_; }
   /// Allowed operators that became constants, a line each.
@@ -60,6 +62,7 @@ class Tracer {
   const std::set<std::string>& allow_;
   std::vector<std::string> notes_;
   bool drew_ = false;
+  std::string last_target_;
   std::string place_;       ///< of the call that is handled, for messages
   std::string comparison_;  ///< the place of an aten::equal that waits for settle_comparisons()
 };

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -77,21 +78,32 @@ class Random {
 };
 
 /// A pool of two that remembers which threads ran a task: a test asks whether the work was really split.
+/// Where there is more than one task, the first thread waits for a second, which the pool itself would not
+/// do.
 class CountingSplitter final : public Splitter {
  public:
   int threads() const override { return pool_.threads(); }
   void run(int64_t count, SplitTask task) override {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     pool_.run(count, [&](int64_t index, int thread) {
+      note_thread();
+      while (count > 1 && threads_seen() < 2 && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::yield();
       task(index, thread);
-      const std::lock_guard lock(mutex_);
-      seen_.insert(std::this_thread::get_id());
     });
   }
-  size_t threads_seen() const { return seen_.size(); }
+  size_t threads_seen() const {
+    const std::lock_guard lock(mutex_);
+    return seen_.size();
+  }
 
  private:
+  void note_thread() {
+    const std::lock_guard lock(mutex_);
+    seen_.insert(std::this_thread::get_id());
+  }
   ThreadPool pool_{2};
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::set<std::thread::id> seen_;
 };
 

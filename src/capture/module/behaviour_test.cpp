@@ -12,6 +12,18 @@
 #include "capture/module/test_support.h"
 #include "halftone/quantize.h"
 
+// An operator of the user's own that writes and has no pure form.
+TORCH_LIBRARY(halftone_capture_test, library) {
+  library.def("bump_(Tensor(a!) x, Tensor by) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone_capture_test, CPU, library) {
+  library.impl("bump_", [](const at::Tensor& x, const at::Tensor& by) {
+    at::Tensor target = x;
+    target.add_(by);
+    return by * 2;
+  });
+}
+
 namespace halftone {
 namespace {
 
@@ -39,6 +51,11 @@ std::vector<Refusal> refusals() {
       {"aten::dropout", "random", [](const at::Tensor& x) { return at::dropout(x, 0.5, true); }},
       {"aten::rand_like", "random", [](const at::Tensor& x) { return x + at::rand_like(x); }},
       {"aten::uniform", "random", [](const at::Tensor& x) { return x.clone().uniform_(); }},
+      {"aten::randn.generator", "random",
+       [](const at::Tensor& x) {
+         auto generator = at::make_generator<at::CPUGeneratorImpl>(1);
+         return x + at::randn({4}, generator);
+       }},
       {"aten::item", "number", [](const at::Tensor& x) { return x * x.sum().item(); }},
       {"aten::is_nonzero", "number",
        [](const at::Tensor& x) { return x.sum().gt(100).is_nonzero() ? x : x + 1; }},
@@ -144,6 +161,29 @@ TEST(CaptureRefuses, MemoryThatTwoInputsShare) {
     capture(writes, {whole, whole.slice(0, 1, 4).slice(0, 0, 1)});
   });
   EXPECT_NO_THROW(capture(writes, {seeded({4, 4}), seeded({4, 4}, 2)}));
+}
+
+TEST(CaptureWrites, OperatorsWithoutAPureFormWriteToACopy) {
+  AnyModel model([&model](const at::Tensor& x) {
+    const auto op = c10::Dispatcher::singleton()
+                        .findSchemaOrThrow("halftone_capture_test::bump_", "")
+                        .typed<at::Tensor(const at::Tensor&, const at::Tensor&)>();
+    at::Tensor y = x * 1;
+    const at::Tensor row = y.select(0, 1);
+    const at::Tensor twice = op.call(y.slice(0, 0, 2), model.state + 3);
+    op.call(model.state, row);
+    return y + twice + row;
+  });
+  const ModuleBytes before = ModuleBytes::of(model);
+  const auto graph = capture(model, std::tuple(seeded({3, 4})));
+  EXPECT_TRUE(ModuleBytes::of(model) == before);
+  Session session(graph);
+  const at::NoGradGuard no_grad;
+  for (uint64_t step = 0; step < 3; ++step) {
+    const at::Tensor x = seeded({3, 4}, step);
+    expect_same(session({x}), model.forward(x), 0);
+    EXPECT_TRUE(at::equal(session.state("state"), model.state));
+  }
 }
 
 TEST(CaptureRefuses, NumbersOfConstantsAreNoData) {

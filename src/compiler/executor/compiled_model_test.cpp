@@ -112,6 +112,31 @@ graph(%x: user "x" f32[s0, 6]) {
               {at::randn({5, 6})});
 }
 
+TEST(CompiledModel, CopiesOfAllStridesAndDtypes) {
+  for (const char* type : {"f32", "f64", "bf16", "i64", "u8", "c64"}) {
+    const std::string text = R"(
+graph(%x: user "x" T[s0, 6, 5]) {
+  %t: T[5, s0, 6; 1, 30, 5] = aten::permute(%x, [2, 0, 1])
+  %a: T[5, s0, 6] = aten::clone(%t, memory_format=format:contiguous)
+  %b: T[s0, 3, 5; 30, 10, 1] = aten::slice.Tensor(%x, 1, 0, 9223372036854775807, 2)
+  %c: T[15*s0] = aten::reshape(%b, [-1])
+  %d: T[s0, 9, 5] = aten::cat([%x, %b], 1)
+  %e: T[s0, 9, 10] = aten::cat([%d, %d], -1)
+  return %a, %c, %e
+})";
+    std::string typed = text;
+    for (size_t at = typed.find("T["); at != std::string::npos; at = typed.find("T["))
+      typed.replace(at, 1, type);
+    const auto module = module_from_text(typed);
+    for (const int64_t batch : {0, 1, 4, 700}) {
+      const at::Tensor x =
+          (at::randn({batch, 6, 5}) * 50).to(module->graph().inputs()[0].value->meta()->dtype);
+      expect_same(module, {x}, 0);
+      if (batch > 0) EXPECT_TRUE(compile(module)->report({x}).left_to_aten.empty()) << type;
+    }
+  }
+}
+
 TEST(CompiledModel, InPlaceOperatorsWriteWhereTheirViewsRead) {
   expect_same(module_from_text(R"(
 graph(%x: user "x" f32[4, 3]) {

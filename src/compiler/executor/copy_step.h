@@ -1,18 +1,16 @@
-// A step that copies a tensor: to other strides, or to another dtype.
+// Steps that copy a tensor: to other strides, or to another dtype.
 #pragma once
 
-#include "compiler/executor/aten_step.h"
+#include <memory>
+
+#include "compiler/executor/plan.h"
 
 namespace halftone::compiler {
 
-class CopyStep final : public Step {
- public:
-  CopyStep(Slot from, Slot to) : from_(std::move(from)), to_(std::move(to)) {}
-  void run(Frame& frame) const override { tensor_at(to_, frame).copy_(tensor_at(from_, frame)); }
-  std::string kernel() const override { return "copy"; }
+/// `to` has the sizes of `from` and shares no memory with it.
+std::unique_ptr<Step> make_copy_step(const Slot& from, const Slot& to);
 
- private:
-  Slot from_, to_;
-};
+/// Several copies as one step.
+std::unique_ptr<Step> make_copies_step(std::vector<std::unique_ptr<Step>> copies);
 
 }  // namespace halftone::compiler

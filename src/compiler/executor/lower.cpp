@@ -20,6 +20,7 @@ Lowering try_lowering(std::string_view target) {
       {"aten::mul.Tensor", lower_binary},
       {"aten::softmax.int", lower_softmax},
       {"aten::_softmax", lower_softmax},
+      {"aten::cat", lower_cat},
       {"aten::to.dtype", lower_copy},
       {"aten::_to_copy", lower_copy},
       {"aten::clone", lower_copy},

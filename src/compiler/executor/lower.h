@@ -28,5 +28,6 @@ std::unique_ptr<Step> lower_softmax(const Node& node, Planner& planner, std::str
 /// `to` and the like that change the dtype; also what a view would be if the strides allowed: reshape,
 /// contiguous, flatten.
 std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_cat(const Node& node, Planner& planner, std::string& reason);
 
 }  // namespace halftone::compiler

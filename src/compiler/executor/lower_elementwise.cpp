@@ -214,7 +214,34 @@ std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string
   Slot to = *planner.tensor_of(node.output());
   // The same elements in row-major order: the copy may be written in the source's sizes.
   if (from.sizes() != sizes) to.meta = to.meta.view(from.sizes());
-  return std::make_unique<CopyStep>(from, to);
+  return make_copy_step(from, to);
+}
+
+std::unique_ptr<Step> lower_cat(const Node& node, Planner& planner, std::string& reason) {
+  const std::vector<Slot> parts = planner.tensor_list(node, "tensors");
+  const std::vector<int64_t> sizes = planner.sizes_of(node.output());
+  const c10::ScalarType dtype = node.output()->meta()->dtype;
+  const int64_t rank = static_cast<int64_t>(sizes.size());
+  int64_t dim = planner.constant(node, "dim").toInt();
+  if (dim < 0) dim += rank;
+  for (const Slot& part : parts) {
+    // Empty vectors may stand among tensors of any rank: a habit of old that ATen knows.
+    if (part.dtype() != dtype || part.meta.dim() != rank || part.meta.is_conj() || part.meta.is_neg()) {
+      reason = "parts of several dtypes or ranks";
+      return nullptr;
+    }
+  }
+  planner.define(node.output(), dtype, sizes);
+  const Slot whole = *planner.tensor_of(node.output());
+  std::vector<std::unique_ptr<Step>> copies;
+  int64_t at = 0;
+  for (const Slot& part : parts) {
+    Slot piece = whole;
+    piece.meta = whole.meta.narrow(dim, at, part.meta.size(dim));
+    at += part.meta.size(dim);
+    copies.push_back(make_copy_step(part, piece));
+  }
+  return make_copies_step(std::move(copies));
 }
 
 }  // namespace halftone::compiler

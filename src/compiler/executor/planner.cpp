@@ -463,7 +463,7 @@ Rows Planner::rows(const Slot& slot, const Node& node) {
   const Slot copy =
       new_slot(Buffer::Kind::kArena, slot.dtype(), slot.sizes(), contiguous_strides(slot.sizes()));
   touch(slot, next_step());
-  auto step = std::make_unique<CopyStep>(slot, copy);
+  std::unique_ptr<Step> step = make_copy_step(slot, copy);
   step->work.bytes = 2 * copy.numel() * static_cast<int64_t>(copy.meta.element_size());
   add_step(std::move(step), node);
   touch(copy, next_step());  // the step that asked reads it

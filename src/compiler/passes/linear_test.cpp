@@ -219,5 +219,43 @@ TEST(Fuse, NothingThatIsWritten) {
   expect_same_results(graphs, {at::randn({2, 4})}, 1e-5);
 }
 
+constexpr const char* kPatches =
+    R"(graph(%w: parameter "w" f32[10, 3, 4, 2], %b: parameter "b" f32[10], %x: user "x" f32[s0, 3, 12, 8]) {
+    %c: f32[s0, 10, 3, 4] = aten::conv2d(%x, %w, %b, [4, 2])  @ "embed" "Conv2d"
+    %f: f32[s0, 10, 12] = aten::flatten.using_ints(%c, 2)
+    %t: f32[s0, 12, 10; 120, 1, 12] = aten::transpose.int(%f, 1, 2)
+    %y: f32[s0, 24, 10] = aten::cat([%t, %t], 1)
+    return %y
+  })";
+
+TEST(PatchesToLinear, APatchIsARow) {
+  const Rewritten graphs = rewrite(kPatches, {{"w", at::randn({10, 3, 4, 2})}, {"b", at::randn({10})}},
+                                   {"patches_to_linear", "drop_unused"});
+  EXPECT_EQ(graphs.count("aten::conv2d"), 0);
+  EXPECT_EQ(graphs.count("aten::linear"), 1);
+  EXPECT_THAT(graphs.text(), testing::HasSubstr("[-1, 3, 3, 4, 4, 2]"));
+  for (const int64_t batch : {0, 1, 3}) expect_same_results(graphs, {at::randn({batch, 3, 12, 8})}, 1e-5);
+  expect_same_results(graphs, {at::randn({2, 12, 8, 3}).permute({0, 3, 1, 2})}, 1e-5);
+}
+
+TEST(PatchesToLinear, NotWherePatchesOverlapOrTheImageIsSeen) {
+  const auto refused = [](std::string text, const std::string& from, const std::string& to) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    const Rewritten graphs =
+        rewrite(text, {{"w", at::randn({10, 3, 4, 2})}, {"b", at::randn({10})}}, {"patches_to_linear"});
+    EXPECT_EQ(graphs.count("aten::conv2d"), 1) << to;
+  };
+  refused(kPatches, "[s0, 10, 3, 4] = aten::conv2d(%x, %w, %b, [4, 2])",
+          "[s0, 10, 5, 4] = aten::conv2d(%x, %w, %b, [2, 2])");
+  refused(kPatches, "%b, [4, 2])", "%b, [4, 2], [0, 0], [1, 1], 3)");
+  refused(kPatches, "return %y", "return %y, %c");
+  refused(kPatches, "return %y", "return %y, %f");
+  refused(kPatches, "return %y", "return %y, %t");
+  refused(kPatches, "%y: f32[s0, 24, 10] = aten::cat([%t, %t], 1)",
+          "%y: f32[s0, 12, 10; 120, 1, 12] = aten::relu(%t)");
+}
+
 }  // namespace
 }  // namespace halftone::compiler

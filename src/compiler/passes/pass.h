@@ -35,6 +35,7 @@ bool rewrite_clean_up(PassContext& context);
 bool rewrite_view_copies(PassContext& context);
 bool rewrite_canonical_linear(PassContext& context);
 bool rewrite_fold_zero_embedding(PassContext& context);
+bool rewrite_patches_to_linear(PassContext& context);
 bool rewrite_fold_constants(PassContext& context);
 bool rewrite_common_subexpressions(PassContext& context);
 bool rewrite_fold_batch_norm(PassContext& context);

@@ -17,6 +17,8 @@ std::span<const Pass> all_passes() {
       {"view_copies", "turns copying views of contiguous tensors into views", rewrite_view_copies},
       {"canonical_linear", "spells every matrix product with a weight as aten::linear, on unflattened rows",
        rewrite_canonical_linear},
+      {"patches_to_linear", "makes a linear of a convolution whose patches do not overlap",
+       rewrite_patches_to_linear},
       {"fold_zero_embedding", "adds the first row of a table where it is read with nothing but zeros",
        rewrite_fold_zero_embedding},
       {"fold_constants", "computes what depends on constants only", rewrite_fold_constants},

@@ -1,0 +1,163 @@
+#include "compiler/executor/copy_step.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "compiler/executor/aten_step.h"
+
+namespace halftone::compiler {
+
+namespace {
+
+/// Whatever ATen can copy; for other dtypes.
+class AtenCopyStep final : public Step {
+ public:
+  AtenCopyStep(Slot from, Slot to) : from_(std::move(from)), to_(std::move(to)) {}
+  void run(Frame& frame) const override { tensor_at(to_, frame).copy_(tensor_at(from_, frame)); }
+  std::string kernel() const override { return "copy"; }
+
+ private:
+  Slot from_, to_;
+};
+
+/// A dimension that is walked; strides in bytes.
+struct Walk {
+  int64_t size = 1, from = 0, to = 0;
+};
+
+constexpr size_t kMostWalks = 8;
+
+/// Without dimensions of one element, neighbours merged where both sides allow it; the innermost is the last.
+std::vector<Walk> walks_of(const Slot& from, const Slot& to) {
+  const auto bytes = static_cast<int64_t>(from.meta.element_size());
+  std::vector<Walk> walks;
+  for (size_t i = 0; i < from.sizes().size(); ++i) {
+    const Walk next{from.sizes()[i], from.strides()[i] * bytes, to.strides()[i] * bytes};
+    if (next.size == 1) continue;
+    if (!walks.empty() && walks.back().from == next.from * next.size &&
+        walks.back().to == next.to * next.size) {
+      walks.back() = {walks.back().size * next.size, next.from, next.to};
+    } else {
+      walks.push_back(next);
+    }
+  }
+  if (walks.empty()) walks.push_back({1, bytes, bytes});
+  return walks;
+}
+
+template <typename T>
+void copy_line(const std::byte* from, std::byte* to, const Walk& walk) {
+  for (int64_t i = 0; i < walk.size; ++i) std::memcpy(to + i * walk.to, from + i * walk.from, sizeof(T));
+}
+
+/// Line by line, the lines dealt to the threads. On our own threads: ATen's would spin beside them.
+class StridedCopyStep final : public Step {
+ public:
+  StridedCopyStep(const Slot& from, const Slot& to, std::vector<Walk> walks)
+      : from_(from.operand()), to_(to.operand()), bytes_(static_cast<int64_t>(from.meta.element_size())) {
+    line_ = walks.back();
+    walks.pop_back();
+    for (const Walk& walk : walks) {
+      lines_ *= walk.size;
+      outer_[depth_++] = walk;
+    }
+  }
+
+  void run(Frame& frame) const override {
+    const auto* from = frame.at<const std::byte>(from_);
+    auto* to = frame.at<std::byte>(to_);
+    // Short lines go in bundles, so that a task is worth its start.
+    const int64_t bundle = std::clamp<int64_t>(kTaskBytes / (line_.size * bytes_), 1, lines_);
+    const auto task = [&](int64_t index, int) {
+      copy_lines(from, to, index * bundle, std::min(lines_, (index + 1) * bundle));
+    };
+    const int64_t tasks = (lines_ + bundle - 1) / bundle;
+    if (tasks == 1) {
+      task(0, 0);
+    } else {
+      frame.splitter->run(tasks, task);
+    }
+  }
+  std::string kernel() const override { return "copy"; }
+
+ private:
+  static constexpr int64_t kTaskBytes = 64 << 10;
+
+  void copy_lines(const std::byte* from, std::byte* to, int64_t first, int64_t last) const {
+    std::array<int64_t, kMostWalks> at{};
+    int64_t rest = first;
+    for (size_t d = depth_; d-- > 0; rest /= outer_[d].size) {
+      at[d] = rest % outer_[d].size;
+      from += at[d] * outer_[d].from;
+      to += at[d] * outer_[d].to;
+    }
+    for (int64_t line = first; line < last; ++line) {
+      copy_one(from, to);
+      for (size_t d = depth_; d-- > 0;) {  // the next line, as an odometer counts
+        from += outer_[d].from;
+        to += outer_[d].to;
+        if (++at[d] < outer_[d].size) break;
+        from -= outer_[d].from * outer_[d].size;
+        to -= outer_[d].to * outer_[d].size;
+        at[d] = 0;
+      }
+    }
+  }
+
+  void copy_one(const std::byte* from, std::byte* to) const {
+    if (line_.from == bytes_ && line_.to == bytes_) {
+      std::memcpy(to, from, static_cast<size_t>(line_.size * bytes_));
+      return;
+    }
+    switch (bytes_) {
+      case 1:
+        return copy_line<uint8_t>(from, to, line_);
+      case 2:
+        return copy_line<uint16_t>(from, to, line_);
+      case 4:
+        return copy_line<uint32_t>(from, to, line_);
+      case 8:
+        return copy_line<uint64_t>(from, to, line_);
+      default:
+        for (int64_t i = 0; i < line_.size; ++i)
+          std::memcpy(to + i * line_.to, from + i * line_.from, static_cast<size_t>(bytes_));
+    }
+  }
+
+  Operand from_, to_;
+  int64_t bytes_;
+  Walk line_;
+  std::array<Walk, kMostWalks> outer_;
+  size_t depth_ = 0;
+  int64_t lines_ = 1;
+};
+
+class CopiesStep final : public Step {
+ public:
+  explicit CopiesStep(std::vector<std::unique_ptr<Step>> copies) : copies_(std::move(copies)) {}
+  void run(Frame& frame) const override {
+    for (const auto& copy : copies_) copy->run(frame);
+  }
+  std::string kernel() const override { return "copy"; }
+
+ private:
+  std::vector<std::unique_ptr<Step>> copies_;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_copy_step(const Slot& from, const Slot& to) {
+  if (from.numel() == 0) return std::make_unique<NothingStep>();
+  const bool lazy = from.meta.is_conj() || from.meta.is_neg();
+  if (from.dtype() != to.dtype() || lazy) return std::make_unique<AtenCopyStep>(from, to);
+  std::vector<Walk> walks = walks_of(from, to);
+  if (walks.size() > kMostWalks) return std::make_unique<AtenCopyStep>(from, to);
+  return std::make_unique<StridedCopyStep>(from, to, std::move(walks));
+}
+
+std::unique_ptr<Step> make_copies_step(std::vector<std::unique_ptr<Step>> copies) {
+  return std::make_unique<CopiesStep>(std::move(copies));
+}
+
+}  // namespace halftone::compiler

@@ -1,0 +1,21 @@
+// How much memory values take, and which of them share it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "halftone/graph.h"
+
+namespace halftone::partition {
+
+/// Nothing where the sizes are not known or depend on symbols.
+std::optional<int64_t> try_element_count(const Value& value);
+
+/// Elements times the width of one, as if it had memory of its own; kInvalidArgument where sizes are not
+/// known.
+int64_t bytes_of(const Value& value);
+
+/// The value whose memory this one shares: itself, where it is no view.
+const Value* storage_of(const Value* value);
+
+}  // namespace halftone::partition

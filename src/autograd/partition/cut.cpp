@@ -1,0 +1,91 @@
+#include "autograd/partition/cut.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/partition/bytes.h"
+#include "autograd/partition/max_flow.h"
+#include "autograd/partition/operator_classes.h"
+#include "base/errors.h"
+
+namespace halftone::partition {
+namespace {
+
+// With each operator between a value and backward, saving it costs that much more.
+constexpr double kDistanceFactor = 1.1;
+constexpr size_t kMaxDistance = 100;
+
+bool reaches_memory(const JointUnits& units, const Unit& unit) {
+  return unit.leaves() || std::any_of(unit.users.begin(), unit.users.end(),
+                                      [&](size_t user) { return !can_fuse(unit, units[user]); });
+}
+
+FlowNetwork::Capacity cost_of(const JointUnits& units, const Unit& unit, Weight weight) {
+  if (unit.is_primal) return 0;
+  if (!unit.is_saveable()) return FlowNetwork::kInfinite;
+  // Nobody reads it, so no path leads through it; its size may not even be known.
+  if (unit.users.empty() && !unit.leaves()) return 0;
+  const int64_t bytes = bytes_of(*unit.value);
+  if (weight == Weight::kBytes) return bytes;
+  const auto distance = static_cast<double>(std::clamp<size_t>(unit.distance, 1, kMaxDistance));
+  const auto cost = static_cast<int64_t>(static_cast<double>(bytes) * std::pow(kDistanceFactor, distance));
+  return reaches_memory(units, unit) ? cost : 2 * cost;
+}
+
+// Two vertices a unit: it is computed in backward where the first is on the sink's side; it can be had there
+// where the second is. Saved is what can be had but is not computed.
+class Network {
+ public:
+  Network(const JointUnits& units, const RecomputeRules& rules, Weight weight)
+      : units_(units), kept_(computed_in_forward_only(units, rules)) {
+    source_ = flow_.add_vertex();
+    sink_ = flow_.add_vertex();
+    for (size_t i = 0; i < 2 * units.size(); ++i) flow_.add_vertex();
+    const auto once = units.backward_side_effects();
+    for (size_t i = 0; i < units.size(); ++i) add(i, weight, once);
+  }
+
+  ValueSet solve() {
+    if (flow_.max_flow(source_, sink_) >= FlowNetwork::kInfinite) {
+      fail(ErrorCode::kUnsupported,
+           "backward needs a list that a random operator gave, and lists cannot be saved");
+    }
+    const std::vector<bool> in_backward = flow_.reaches_sink();
+    ValueSet saved;
+    for (size_t i = 0; i < units_.size(); ++i) {
+      if (!in_backward[computed(i)] && in_backward[had(i)]) saved.insert(units_[i].value);
+    }
+    return saved;
+  }
+
+ private:
+  static size_t computed(size_t unit) { return 2 + 2 * unit; }
+  static size_t had(size_t unit) { return 3 + 2 * unit; }
+
+  void add(size_t index, Weight weight, const NodeSet& once) {
+    const Unit& unit = units_[index];
+    constexpr auto kInfinite = FlowNetwork::kInfinite;
+    if (unit.needs_tangent || once.contains(unit.node)) {
+      flow_.add_edge(computed(index), sink_, kInfinite);
+      if (unit.needs_tangent) return;
+    }
+    if (unit.is_gradient) flow_.add_edge(had(index), sink_, kInfinite);
+    if (kept_[index]) flow_.add_edge(source_, computed(index), kInfinite);
+    flow_.add_edge(computed(index), had(index), cost_of(units_, unit, weight));
+    for (const size_t user : unit.users) flow_.add_edge(had(index), computed(user), kInfinite);
+  }
+
+  const JointUnits& units_;
+  std::vector<bool> kept_;
+  FlowNetwork flow_;
+  size_t source_ = 0;
+  size_t sink_ = 0;
+};
+
+}  // namespace
+
+ValueSet cheapest_cut(const JointUnits& units, const RecomputeRules& rules, Weight weight) {
+  return Network(units, rules, weight).solve();
+}
+
+}  // namespace halftone::partition

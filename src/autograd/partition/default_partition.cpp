@@ -1,0 +1,48 @@
+#include "autograd/partition/saved_views.h"
+#include "autograd/partition/split.h"
+#include "autograd/partition/units.h"
+
+namespace halftone {
+namespace partition {
+namespace {
+
+// Where the trace ran it: in the backward pass only what needs a tangent, or stands after the first backward
+// node and no result needs it.
+bool runs_in_forward(const Unit& unit) {
+  return unit.is_forward || (!unit.needs_tangent && !unit.in_backward_part);
+}
+
+bool backward_reads(const Unit& unit, const JointUnits& units) {
+  if (unit.is_gradient) return true;
+  for (const size_t user : unit.users) {
+    if (!runs_in_forward(units[user])) return true;
+  }
+  return false;
+}
+
+ValueSet values_to_save(const JointUnits& units) {
+  ValueSet saved;
+  std::vector<bool> wanted(units.size(), false);
+  // From the back: what cannot be saved (lists, numbers) is computed again from what can.
+  for (size_t i = units.size(); i-- > 0;) {
+    const Unit& unit = units[i];
+    if (!runs_in_forward(unit) || !(wanted[i] || backward_reads(unit, units))) continue;
+    if (unit.is_saveable()) {
+      saved.insert(unit.value);
+    } else {
+      for (const size_t input : unit.inputs) wanted[input] = true;
+    }
+  }
+  return saved;
+}
+
+}  // namespace
+}  // namespace partition
+
+PartitionedGraphs default_partition(const JointGraph& joint) {
+  const partition::JointUnits units(joint);
+  const partition::ValueSet saved = partition::without_needless_views(partition::values_to_save(units));
+  return partition::split_joint(joint, saved, units.backward_side_effects());
+}
+
+}  // namespace halftone

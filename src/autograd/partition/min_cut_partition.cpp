@@ -1,0 +1,102 @@
+#include <algorithm>
+#include <cmath>
+
+#include "autograd/partition/bytes.h"
+#include "autograd/partition/cut.h"
+#include "autograd/partition/operator_classes.h"
+#include "autograd/partition/saved_views.h"
+#include "autograd/partition/simplify.h"
+#include "autograd/partition/split.h"
+#include "autograd/partition/units.h"
+#include "base/errors.h"
+
+namespace halftone {
+namespace partition {
+namespace {
+
+// Finer than this, a budget is not met: each step solves a network.
+constexpr size_t kMaxSteps = 48;
+
+int64_t bytes_saved(const ValueSet& saved) {
+  ValueSet storages;
+  int64_t bytes = 0;
+  for (const Value* value : saved) {
+    const Value* storage = storage_of(value);
+    if (storage->producer() != nullptr && storages.insert(storage).second) bytes += bytes_of(*storage);
+  }
+  return bytes;
+}
+
+class Chooser {
+ public:
+  explicit Chooser(const JointUnits& units) : units_(units) {}
+
+  ValueSet choose(double budget) {
+    const ValueSet most = cut({}, Weight::kHeuristic);
+    if (budget >= 1) return most;
+    const ValueSet least = cut({.anything = true}, Weight::kBytes);
+    if (budget <= 0) return least;
+    const auto lowest = static_cast<double>(bytes_saved(least));
+    const double limit = lowest + budget * std::max(static_cast<double>(bytes_saved(most)) - lowest, 0.0);
+    const auto fits = [&](const ValueSet& saved) { return static_cast<double>(bytes_saved(saved)) <= limit; };
+    if (fits(most)) return most;
+    RecomputeRules rules = {
+        .not_if_materialized = false, .not_if_used_far_apart = false, .not_in_long_chains = false};
+    for (const bool only_cheap : {true, false}) {
+      rules.only_cheap = only_cheap;
+      if (ValueSet saved = cut(rules, Weight::kBytes); fits(saved)) return saved;
+    }
+    // Allow more and more operators, those first that free most memory for the work of running them again.
+    const std::vector<size_t> candidates = cheapest_first(rules);
+    rules.allowed.assign(units_.size(), false);
+    const size_t step = std::max<size_t>(1, candidates.size() / kMaxSteps);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      rules.allowed[candidates[i]] = true;
+      if ((i + 1) % step != 0) continue;
+      if (ValueSet saved = cut(rules, Weight::kBytes); fits(saved)) return saved;
+    }
+    return least;
+  }
+
+ private:
+  ValueSet cut(const RecomputeRules& rules, Weight weight) const {
+    return without_needless_views(cheapest_cut(units_, rules, weight));
+  }
+
+  // What the rules keep back although it could run again.
+  std::vector<size_t> cheapest_first(const RecomputeRules& rules) const {
+    const std::vector<bool> kept = computed_in_forward_only(units_, rules);
+    std::vector<std::pair<double, size_t>> order;
+    for (size_t i = 0; i < units_.size(); ++i) {
+      const Unit& unit = units_[i];
+      if (!kept[i] || unit.node == nullptr || runs_once(*unit.node)) continue;
+      int64_t bytes = 0;
+      for (const Value* output : unit.node->outputs()) {
+        if (try_element_count(*output)) bytes += bytes_of(*output);
+      }
+      order.emplace_back(estimated_work(*unit.node) / static_cast<double>(std::max<int64_t>(bytes, 1)), i);
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<size_t> indices;
+    for (const auto& [work, index] : order) indices.push_back(index);
+    return indices;
+  }
+
+  const JointUnits& units_;
+};
+
+}  // namespace
+}  // namespace partition
+
+PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint, const MinCutOptions& options) {
+  if (!(options.memory_budget >= 0 && options.memory_budget <= 1)) {
+    fail(ErrorCode::kInvalidArgument, "a memory budget lies between 0 and 1, and {} does not",
+         options.memory_budget);
+  }
+  const JointGraph simple = partition::simplified(joint);
+  const partition::JointUnits units(simple);
+  const partition::ValueSet saved = partition::Chooser(units).choose(options.memory_budget);
+  return partition::split_joint(simple, saved, units.backward_side_effects());
+}
+
+}  // namespace halftone

@@ -17,8 +17,9 @@ import model_tables
 
 HEAD = """# Performance, machine by machine
 
-Made by one command, `make performance` (`scripts/performance`); do not edit. All figures of a section come from one run on one
-machine: compare ratios, never times of different sections. Times are medians.
+Made by one command, `make performance` (`scripts/performance`), or by its parts one after the other; do not edit. The figures of a
+case (a model; a kernel's shape at a number of threads) come from one run: compare ratios, never times of different cases. What is
+not listed was not measured. Times are medians.
 
 - **/eager**: time divided by that of our interpreter, which runs ATen's operators one by one, in fp32.
 - **/peer**: time divided by that of the fastest peer of the same run and kind: fp32 peers for what keeps activations in

@@ -44,10 +44,11 @@ struct CaptureOptions {
   /// `dynamic` names them.
   std::vector<std::vector<c10::IValue>> more_examples;
   /// Try to make every dimension of the inputs dynamic (those of size 1 stay), equal sizes at the same place
-  /// together, and keep what works; the symbols are s0, s1, …. Costs some runs for each.
+  /// together, and keep what works; the symbols are s0, s1, …. Costs some runs for each. GraphModule::notes
+  /// says why others stay fixed.
   bool find_dynamic = false;
   /// Run the model once more with other data and refuse where it does something else; run the graph on the
-  /// examples and compare it with the model.
+  /// examples and compare it with the model. GraphModule::notes says what could not be tried.
   bool check = true;
 };
 

@@ -34,6 +34,7 @@ struct PlanReport {
   std::vector<StepReport> steps;
   std::vector<std::string> left_to_aten;  ///< what, where, and why
   size_t arena_bytes = 0;
+  int threads = 1;          ///< of a run that has the process to itself
   std::string interpreted;  ///< why the whole graph runs in the interpreter; empty where it does not
 };
 

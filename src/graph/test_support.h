@@ -46,4 +46,11 @@ std::string message_of(ErrorCode code, Action action) {
   return "";
 }
 
+/// Runs `call` and expects a halftone::Error whose message holds all of `parts`.
+template <typename Call>
+void expect_error(ErrorCode code, std::initializer_list<std::string> parts, Call&& call) {
+  const std::string message = message_of(code, call);
+  for (const std::string& part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
+}
+
 }  // namespace halftone

@@ -192,6 +192,26 @@ TEST(CaptureRefuses, NumbersOfConstantsAreNoData) {
   EXPECT_THAT(graph->notes, ::testing::IsEmpty());
 }
 
+TEST(CaptureNotes, WhatCouldNotBeChecked) {
+  const ForwardFunction picky = [](const std::vector<c10::IValue>& args) -> c10::IValue {
+    const at::Tensor& x = args[0].toTensor();
+    if (x.const_data_ptr<float>()[0] != 1) throw std::runtime_error("begins with another number");
+    return x * 2;
+  };
+  const auto graph = capture(picky, {at::arange(1, 5, at::kFloat)});
+  ASSERT_EQ(graph->notes.size(), 1U);
+  EXPECT_THAT(graph->notes[0], HasSubstr("not checked with other data"));
+  EXPECT_THAT(graph->notes[0], HasSubstr("begins with another number"));
+}
+
+TEST(CaptureNotes, DimensionsThatStayFixed) {
+  AnyModel model([](const at::Tensor& x) { return x.view({-1, 4}); });
+  CaptureOptions options;
+  options.find_dynamic = true;
+  const auto graph = capture(model, std::tuple(seeded({3, 4})), options);
+  EXPECT_THAT(graph->notes, ::testing::Contains(HasSubstr("dimension 1 of input0 stays fixed")));
+}
+
 TEST(CaptureRefuses, ErrorsOfTheModelItself) {
   AnyModel model([](const at::Tensor& x) { return x.view({7, 7}); });
   expect_error(ErrorCode::kInvalidArgument,

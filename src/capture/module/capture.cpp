@@ -75,14 +75,17 @@ Trace trace_at(const TraceRequest& request, const DynamicSizes& sizes, size_t in
   }
 }
 
-/// A graph that was solved for at larger sizes must hold at the smallest too, if the model itself runs there.
+/// A graph that was solved for at larger sizes must hold at the smallest too, if the model itself runs there;
+/// a note where it does not.
 void check_smallest(const TraceRequest& request, const DynamicSizes& sizes,
                     const std::shared_ptr<GraphModule>& module) {
   if (sizes.smallest.empty()) return;
   Trace traced;
   try {
     traced = trace(request, sizes.smallest);
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    module->notes.push_back(fmt::format("not checked with {}: the model fails there ({})",
+                                        describe(sizes.smallest_bindings), error.what()));
     return;
   }
   try {
@@ -132,9 +135,9 @@ std::vector<std::vector<DynamicDim>> candidate_dims(const Trace& traced, const C
 }
 
 /// The options with every dimension declared that the model takes in other sizes, and to which the same graph
-/// applies.
+/// applies. `notes`: why others stay as they are.
 CaptureOptions find_dynamic(const TraceRequest& request, const std::vector<c10::IValue>& examples,
-                            CaptureOptions options) {
+                            CaptureOptions options, std::vector<std::string>& notes) {
   const Trace first = trace(request, examples);
   size_t found = 0;
   for (std::vector<DynamicDim>& group : candidate_dims(first, options)) {
@@ -147,7 +150,9 @@ CaptureOptions find_dynamic(const TraceRequest& request, const std::vector<c10::
       std::vector<Trace> traces;
       traces.push_back(trace(request, examples));
       trace_sizes(request, examples, trial, traces);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      notes.push_back(fmt::format("dimension {} of {} stays fixed: {}", group.front().dim,
+                                  group.front().input, error.what()));
       continue;
     }
     options = std::move(trial);
@@ -180,16 +185,19 @@ std::string first_difference(const std::string& a, const std::string& b) {
 }
 
 /// What C++ code reads past torch (data_ptr, accessors, other threads), and what it counts in members, is not
-/// seen; but with other data it shows. Not tried where the model refuses that data.
-void check_other_data(const TraceRequest& request, const std::vector<c10::IValue>& examples,
-                      const Trace& first) {
+/// seen; but with other data it shows. A note in `first` where that cannot be tried.
+void check_other_data(const TraceRequest& request, const std::vector<c10::IValue>& examples, Trace& first) {
+  const auto skip = [&first](const std::string& why) {
+    first.notes.push_back("not checked with other data: " + why);
+  };
+  if (first.frozen) return;  // would differ by what was allowed to become constant; that is noted already
   const auto other_examples = reversed(examples);
-  if (!other_examples || first.frozen) return;
+  if (!other_examples) return skip("an example's strides cannot be kept");
   Trace other;
   try {
     other = trace(request, *other_examples);
-  } catch (const std::exception&) {
-    return;
+  } catch (const std::exception& error) {
+    return skip(fmt::format("the model fails on the examples in reverse ({})", error.what()));
   }
   const std::string a = print_graph(*first.graph), b = print_graph(*other.graph);
   if (a != b) {
@@ -211,10 +219,13 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
                                             const std::vector<c10::IValue>& examples,
                                             const CaptureOptions& wanted) {
   const TraceRequest request{module, forward, wanted.input_names, {wanted.allow.begin(), wanted.allow.end()}};
-  const CaptureOptions options = wanted.find_dynamic ? find_dynamic(request, examples, wanted) : wanted;
+  std::vector<std::string> notes;
+  const CaptureOptions options =
+      wanted.find_dynamic ? find_dynamic(request, examples, wanted, notes) : wanted;
   std::vector<Trace> traces;
   traces.push_back(trace(request, examples));
   if (options.check) check_other_data(request, examples, traces[0]);
+  notes.insert(notes.end(), traces[0].notes.begin(), traces[0].notes.end());
   DynamicSizes sizes;
   if (!options.dynamic.empty() || !options.more_examples.empty())
     sizes = trace_sizes(request, examples, options, traces);
@@ -224,7 +235,7 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
   auto result =
       std::make_shared<GraphModule>(std::move(traced.graph), std::move(traced.tensors), traced.call);
   result->sample_inputs = traced.inputs;
-  result->notes = std::move(traced.notes);
+  result->notes = std::move(notes);
   result->ranges = sizes.ranges;
   if (options.check) {
     // The last sizes took part in the solution least: the first ones fix it.

@@ -69,9 +69,8 @@ struct CompiledModel::State {
     const int all = at::in_parallel_region() ? 1 : at::get_num_threads();
     return threads > 0 ? std::min(threads, all) : all;
   }
-  /// nullptr: no inputs like these came along before.
-  std::shared_ptr<const PlanEntry> find(const CallInputs& inputs, PlanKey& key) const {
-    return compiler::make_key(inputs, threads_now(), key) ? plans->find(key) : nullptr;
+  void refuse_without_session() const {
+    if (!needs_session.empty()) fail(ErrorCode::kState, "{}: {}", module->name, needs_session);
   }
   std::shared_ptr<const PlanEntry> make(const CallInputs& inputs, PlanKey key,
                                         const SymbolBindings& bindings) const;
@@ -100,11 +99,13 @@ std::shared_ptr<const PlanEntry> CompiledModel::State::make(const CallInputs& in
 std::shared_ptr<const PlanEntry> CompiledModel::State::entry(const std::vector<c10::IValue>& inputs) const {
   thread_local PlanKey key;  // its memory serves all calls of this thread
   const CallInputs call(sources, inputs, no_state());
-  if (inputs.size() == user_inputs) {
-    if (auto found = find(call, key)) return found;
+  // Inputs like others before need no check: they have passed it then.
+  const bool plain = inputs.size() == user_inputs && compiler::make_key(call, threads_now(), key);
+  if (plain) {
+    if (auto found = plans->find(key)) return found;
   }
   const SymbolBindings bindings = check->check(inputs);
-  if (!compiler::make_key(call, threads_now(), key))
+  if (!plain)
     fail(ErrorCode::kUnsupported, "{}: an input is neither a dense tensor on the CPU nor a number",
          module->name);
   return make(call, key, bindings);
@@ -117,19 +118,16 @@ std::vector<c10::IValue> CompiledModel::run(const ExecutorCall& call) const {
   const CallInputs inputs(state_->sources, call.inputs, call.state);
   if (has_lazy_input(call.inputs)) return state_->interpret(inputs, call.hook);
   PlanKey key;
-  auto ready = state_->find(inputs, key);
-  if (!ready) {
-    if (!compiler::make_key(inputs, state_->threads_now(), key)) return state_->interpret(inputs, call.hook);
-    ready = state_->make(inputs, std::move(key), call.bindings);
-  }
+  if (!compiler::make_key(inputs, state_->threads_now(), key)) return state_->interpret(inputs, call.hook);
+  auto ready = state_->plans->find(key);
+  if (!ready) ready = state_->make(inputs, std::move(key), call.bindings);
   if (!ready->plan) return ready->interpreter->run(inputs.collect(), call.hook);
   const ActiveRun active;
-  return run_plan(*ready->plan, inputs, active.share_of(state_->threads_now()), call.hook);
+  return run_plan(*ready->plan, inputs, active.share_of(ready->plan->threads), call.hook);
 }
 
 std::vector<c10::IValue> CompiledModel::run(const std::vector<c10::IValue>& inputs) const {
-  if (!state_->needs_session.empty())
-    fail(ErrorCode::kState, "{}: {}", state_->module->name, state_->needs_session);
+  state_->refuse_without_session();
   const at::NoGradGuard no_grad;
   const CallInputs call(state_->sources, inputs, no_state());
   if (has_lazy_input(inputs)) {
@@ -139,19 +137,18 @@ std::vector<c10::IValue> CompiledModel::run(const std::vector<c10::IValue>& inpu
   const std::shared_ptr<const PlanEntry> ready = state_->entry(inputs);
   if (!ready->plan) return ready->interpreter->run(call.collect(), nullptr);
   const ActiveRun active;
-  return run_plan(*ready->plan, call, active.share_of(state_->threads_now()), nullptr);
+  return run_plan(*ready->plan, call, active.share_of(ready->plan->threads), nullptr);
 }
 
 void CompiledModel::run_into(const std::vector<c10::IValue>& inputs,
                              const std::vector<at::Tensor>& outputs) const {
-  if (!state_->needs_session.empty())
-    fail(ErrorCode::kState, "{}: {}", state_->module->name, state_->needs_session);
+  state_->refuse_without_session();
   const at::NoGradGuard no_grad;
   const std::shared_ptr<const PlanEntry> ready = has_lazy_input(inputs) ? nullptr : state_->entry(inputs);
   if (ready && ready->plan) {
     const ActiveRun active;
     run_plan_into(*ready->plan, CallInputs(state_->sources, inputs, no_state()),
-                  active.share_of(state_->threads_now()), outputs);
+                  active.share_of(ready->plan->threads), outputs);
     return;
   }
   compiler::copy_results(run(inputs), outputs);
@@ -164,6 +161,7 @@ void CompiledModel::warm_up(const std::vector<c10::IValue>& inputs) const {
 PlanReport CompiledModel::report(const std::vector<c10::IValue>& inputs) const {
   const auto ready = state_->entry(inputs);
   PlanReport report;
+  report.threads = state_->threads_now();
   report.interpreted = ready->why_interpreted;
   if (!ready->plan) return report;
   for (const auto& step : ready->plan->steps) {

@@ -87,6 +87,7 @@ std::unique_ptr<Plan> Planner::make() {
   plan_results();
   place_buffers();
   list_tensors();
+  plan_->threads = inputs_.threads;
   return std::move(plan_);
 }
 

@@ -1,7 +1,5 @@
 #include "halftone/profile.h"
 
-#include <ATen/Parallel.h>
-
 #include <algorithm>
 #include <chrono>
 
@@ -21,8 +19,8 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
-MachineLimits measure_limits() {
-  AtenSplitter splitter;
+MachineLimits measure_limits(int threads) {
+  AtenSplitter splitter(threads);
   const kernels::Peaks peaks = kernels::measure_peaks(splitter, 5);
   // A multiplication and an addition each.
   return {peaks.read_gbs * 1e9, peaks.fma_gmac * 2e9, peaks.chain_gmac * 2e9, peaks.exact8_gmac * 2e9};
@@ -68,8 +66,8 @@ Profile profile(Session& session, const CompiledModel& compiled, const std::vect
     fail(ErrorCode::kUnsupported, "the graph is interpreted as a whole: {}", plan.interpreted);
   Profile profile;
   profile.runs = std::max(options.runs, 1);
-  profile.threads = at::get_num_threads();
-  if (options.measure_limits) profile.limits = measure_limits();
+  profile.threads = plan.threads;
+  if (options.measure_limits) profile.limits = measure_limits(plan.threads);
   for (int i = 0; i < 3; ++i) session.run(inputs);  // packing, caches
   Recorder recorder;
   session.set_node_hook(

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,6 +94,12 @@ TEST(CompiledModel, ThreadsAreLimitedByTheModel) {
   const auto module = three_results();
   const auto one = compile(module, {.threads = 1});
   const at::Tensor x = at::randn({64, 4});
+  const int all = at::get_num_threads();
+  at::set_num_threads(2);
+  EXPECT_EQ(one->report({x}).threads, 1);
+  EXPECT_EQ(compile(module)->report({x}).threads, 2);
+  EXPECT_EQ(compile(module, {.threads = 3})->report({x}).threads, 2);
+  at::set_num_threads(all);
   EXPECT_TRUE(one->run({x})[0].toTensor().equal(compile(module)->run({x})[0].toTensor()));
 }
 

@@ -7,6 +7,7 @@
 
 #include <string>
 
+#include "graph/test_support.h"
 #include "halftone/error.h"
 #include "halftone/quantized_tensor.h"
 #include "halftone/weight_format.h"
@@ -66,19 +67,6 @@ inline at::Tensor toy_tensor(int64_t n, int64_t k, uint64_t seed = 1) {
 
 inline bool same(const at::Tensor& a, const at::Tensor& b) {
   return a.sizes() == b.sizes() && a.scalar_type() == b.scalar_type() && at::equal(a, b);
-}
-
-/// Runs `call` and expects a halftone::Error whose message holds all of `parts`.
-template <typename Call>
-void expect_error(ErrorCode code, std::initializer_list<std::string> parts, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 }  // namespace halftone

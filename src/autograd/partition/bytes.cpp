@@ -34,4 +34,14 @@ const Value* storage_of(const Value* value) {
   return value;
 }
 
+int64_t bytes_kept_alive(const ValueSet& values) {
+  ValueSet storages;
+  int64_t bytes = 0;
+  for (const Value* value : values) {
+    const Value* storage = storage_of(value);
+    if (storage->producer() != nullptr && storages.insert(storage).second) bytes += bytes_of(*storage);
+  }
+  return bytes;
+}
+
 }  // namespace halftone::partition

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <unordered_set>
 
 #include "halftone/graph.h"
 
 namespace halftone::partition {
+
+using ValueSet = std::unordered_set<const Value*>;
 
 /// Nothing where the sizes are not known or depend on symbols.
 std::optional<int64_t> try_element_count(const Value& value);
@@ -17,5 +20,8 @@ int64_t bytes_of(const Value& value);
 
 /// The value whose memory this one shares: itself, where it is no view.
 const Value* storage_of(const Value* value);
+
+/// Of the memory that the values keep alive, each piece once; inputs of the graph are alive anyway.
+int64_t bytes_kept_alive(const ValueSet& values);
 
 }  // namespace halftone::partition

@@ -1,3 +1,4 @@
+#include "autograd/partition/default_choice.h"
 #include "autograd/partition/saved_views.h"
 #include "autograd/partition/split.h"
 #include "autograd/partition/units.h"
@@ -20,7 +21,9 @@ bool backward_reads(const Unit& unit, const JointUnits& units) {
   return false;
 }
 
-ValueSet values_to_save(const JointUnits& units) {
+}  // namespace
+
+ValueSet saved_by_default(const JointUnits& units) {
   ValueSet saved;
   std::vector<bool> wanted(units.size(), false);
   // From the back: what cannot be saved (lists, numbers) is computed again from what can.
@@ -33,16 +36,14 @@ ValueSet values_to_save(const JointUnits& units) {
       for (const size_t input : unit.inputs) wanted[input] = true;
     }
   }
-  return saved;
+  return without_needless_views(saved);
 }
 
-}  // namespace
 }  // namespace partition
 
 PartitionedGraphs default_partition(const JointGraph& joint) {
   const partition::JointUnits units(joint);
-  const partition::ValueSet saved = partition::without_needless_views(partition::values_to_save(units));
-  return partition::split_joint(joint, saved, units.backward_side_effects());
+  return partition::split_joint(joint, partition::saved_by_default(units), units.backward_side_effects());
 }
 
 }  // namespace halftone

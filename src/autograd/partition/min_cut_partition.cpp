@@ -3,6 +3,7 @@
 
 #include "autograd/partition/bytes.h"
 #include "autograd/partition/cut.h"
+#include "autograd/partition/default_choice.h"
 #include "autograd/partition/operator_classes.h"
 #include "autograd/partition/saved_views.h"
 #include "autograd/partition/simplify.h"
@@ -17,28 +18,21 @@ namespace {
 // Finer than this, a budget is not met: each step solves a network.
 constexpr size_t kMaxSteps = 48;
 
-int64_t bytes_saved(const ValueSet& saved) {
-  ValueSet storages;
-  int64_t bytes = 0;
-  for (const Value* value : saved) {
-    const Value* storage = storage_of(value);
-    if (storage->producer() != nullptr && storages.insert(storage).second) bytes += bytes_of(*storage);
-  }
-  return bytes;
-}
-
 class Chooser {
  public:
   explicit Chooser(const JointUnits& units) : units_(units) {}
 
   ValueSet choose(double budget) {
-    const ValueSet most = cut({}, Weight::kHeuristic);
+    const ValueSet most = usual_choice();
     if (budget >= 1) return most;
     const ValueSet least = cut({.anything = true}, Weight::kBytes);
     if (budget <= 0) return least;
-    const auto lowest = static_cast<double>(bytes_saved(least));
-    const double limit = lowest + budget * std::max(static_cast<double>(bytes_saved(most)) - lowest, 0.0);
-    const auto fits = [&](const ValueSet& saved) { return static_cast<double>(bytes_saved(saved)) <= limit; };
+    const auto lowest = static_cast<double>(bytes_kept_alive(least));
+    const double limit =
+        lowest + budget * std::max(static_cast<double>(bytes_kept_alive(most)) - lowest, 0.0);
+    const auto fits = [&](const ValueSet& saved) {
+      return static_cast<double>(bytes_kept_alive(saved)) <= limit;
+    };
     if (fits(most)) return most;
     RecomputeRules rules = {
         .not_if_materialized = false, .not_if_used_far_apart = false, .not_in_long_chains = false};
@@ -59,6 +53,13 @@ class Chooser {
   }
 
  private:
+  // The costs of the usual cut are not bytes alone: it may save more than recomputing nothing does.
+  ValueSet usual_choice() const {
+    ValueSet saved = cut({}, Weight::kHeuristic);
+    ValueSet otherwise = saved_by_default(units_);
+    return bytes_kept_alive(saved) <= bytes_kept_alive(otherwise) ? saved : otherwise;
+  }
+
   ValueSet cut(const RecomputeRules& rules, Weight weight) const {
     return without_needless_views(cheapest_cut(units_, rules, weight));
   }

@@ -3,11 +3,11 @@
 
 #include <unordered_set>
 
+#include "autograd/partition/bytes.h"
 #include "halftone/joint_graph.h"
 
 namespace halftone::partition {
 
-using ValueSet = std::unordered_set<const Value*>;
 using NodeSet = std::unordered_set<const Node*>;
 
 /// What backward needs and finds neither in `saved` nor among primals and tangents is computed there, as late

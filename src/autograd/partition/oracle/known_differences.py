@@ -1,7 +1,30 @@
 """Where Halftone's partitions differ from torch's on the same joint graph, and why."""
 
-# (case, partitioner, part) -> ({operator: ours minus Python's}, reason)
-KNOWN = {}
+DEAD_ATTENTION = ("torch leaves a copy of attention in backward that nothing reads: the operator carries the tag of random "
+                  "ones, which its removal of dead code spares, although the probability of dropout is 0 here")
+MORE_VIEWS = ("torch's list of views lacks transpose and split_with_sizes, so it saves such views; ours makes them again, and "
+              "the cheap operators before them, from less")
 
-# Cases in which no value can be computed again from less.
-NOTHING_TO_RECOMPUTE = set()
+ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
+
+# (case, partitioner, part) -> ({operator: ours minus Python's}, reason)
+KNOWN = {
+    **{(f"{model}/{table}", "default", "backward"): ({ATTENTION: -1}, DEAD_ATTENTION)
+       for model in ("transformer_layer", "transformer_norm_first") for table in ("plain", "default")},
+    ("pointwise/plain", "min_cut", "backward"): ({"aten::mul.Tensor": 1}, MORE_VIEWS),
+    ("pointwise/default", "min_cut", "backward"): ({"aten::exp": 1, "aten::mul.Tensor": 1}, MORE_VIEWS),
+    ("pointwise/core", "min_cut", "backward"): ({"aten::exp": 1, "aten::mul.Tensor": 1}, MORE_VIEWS),
+}
+
+# Models of which min-cut, with its usual rules, saves as many bytes as default_partition of ours does (which shares memory
+# between views, as torch's does not): what backward reads are operands of matrix products, statistics of norms and inputs of
+# activations, none of which torch's min-cut computes again either.
+NOTHING_TO_RECOMPUTE = {
+    *(f"{model}/{table}" for table in ("plain", "default")
+      for model in ("mlp", "layer_norm_block", "transformer_norm_first", "embedding", "cross_entropy", "gelu_mlp", "residual",
+                    "attention", "group_norm")),
+    "cross_entropy/core", "transformer_layer/plain", "conv_batch_norm/plain", "activations/plain", "dropout/plain",
+}
+
+# Models of which even torch's default_partition saves no value twice: convolutions and norms that keep their inputs.
+NOTHING_SAVED_TWICE = {"group_norm/plain", "group_norm/default"}

@@ -1,0 +1,13 @@
+// What is saved where nothing but views is computed again.
+#pragma once
+
+#include "autograd/partition/bytes.h"
+#include "autograd/partition/units.h"
+
+namespace halftone::partition {
+
+/// What the forward pass computed and the backward pass reads; of values that share memory, as few as
+/// suffice.
+ValueSet saved_by_default(const JointUnits& units);
+
+}  // namespace halftone::partition

@@ -41,4 +41,11 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return best.empty() ? "" : " (did you mean \"" + best + "\"?)";
 }
 
+std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known) {
+  std::stable_sort(known.begin(), known.end(), [name](const std::string& a, const std::string& b) {
+    return edit_distance(name, a) < edit_distance(name, b);
+  });
+  return known;
+}
+
 }  // namespace halftone

@@ -14,4 +14,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 /// " (did you mean \"x\"?)" or "".
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
+/// All known names, those with the smallest edit distance to `name` first.
+std::vector<std::string> nearest_first(std::string_view name, std::vector<std::string> known);
+
 }  // namespace halftone

@@ -16,5 +16,11 @@ TEST(NearestName, GivesNothingWhereNothingIsNear) {
   EXPECT_EQ(did_you_mean("zebra", {}), "");
 }
 
+TEST(NearestFirst, KeepsAllNamesAndTheOrderOfEqualOnes) {
+  EXPECT_EQ(nearest_first("egaer", {"ts", "aot_eager", "eager"}),
+            (std::vector<std::string>{"eager", "aot_eager", "ts"}));
+  EXPECT_EQ(nearest_first("x", {"b", "a"}), (std::vector<std::string>{"b", "a"}));
+}
+
 }  // namespace
 }  // namespace halftone

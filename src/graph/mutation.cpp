@@ -109,10 +109,53 @@ class Analysis {
   std::unordered_map<const Value*, Roots> roots_;
 };
 
+size_t user_input_index(const Graph& graph, std::string_view name) {
+  size_t index = 0;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind != InputKind::kUser) continue;
+    if (input.target == name) break;
+    ++index;
+  }
+  return index;
+}
+
 }  // namespace
 
 std::vector<bool> inputs_written_in_place(const Graph& graph) {
   return Analysis(graph).run();
+}
+
+std::vector<std::string> mutated_tensor_names(const Graph& graph) {
+  const std::vector<bool> written = inputs_written_in_place(graph);
+  std::vector<std::string> names;
+  for (size_t i = 0; i < graph.inputs().size(); ++i) {
+    const GraphInput& input = graph.inputs()[i];
+    if (input.kind != InputKind::kUser && written[i]) names.push_back(input.target);
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kBufferMutation) names.push_back(output.target);
+  }
+  return names;
+}
+
+std::vector<c10::IValue> apply_mutations(const Graph& graph, std::vector<c10::IValue> outputs,
+                                         const std::vector<c10::IValue>& user_inputs,
+                                         const TensorMap& state) {
+  const auto& specs = graph.outputs();
+  std::vector<c10::IValue> results;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (specs[i].kind == OutputKind::kUser) results.push_back(std::move(outputs[i]));
+  }
+  // After the user outputs are safe: an output may be a view of what is overwritten here only if eager's
+  // would be too.
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (specs[i].kind == OutputKind::kBufferMutation) {
+      state.find(specs[i].target)->second.copy_(outputs[i].toTensor());
+    } else if (specs[i].kind == OutputKind::kInputMutation) {
+      user_inputs.at(user_input_index(graph, specs[i].target)).toTensor().copy_(outputs[i].toTensor());
+    }
+  }
+  return results;
 }
 
 }  // namespace halftone

@@ -1,9 +1,10 @@
-// Which inputs of a graph its nodes write to.
+// Which inputs of a graph a run writes to, and writing them.
 #pragma once
 
+#include <string>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph_module.h"
 
 namespace halftone {
 
@@ -11,5 +12,13 @@ namespace halftone {
 /// annotations; also batch norm in training, whose schema hides that it updates the running statistics.
 /// Outputs of kind mutation are not counted: those are values, applied by whoever runs the graph.
 std::vector<bool> inputs_written_in_place(const Graph& graph);
+
+/// Names of the parameters, buffers and constants that a run changes, in place or by a mutation output.
+std::vector<std::string> mutated_tensor_names(const Graph& graph);
+
+/// Copies the mutation outputs of a run into `state` (buffers by name) and into the user inputs; gives the
+/// user outputs.
+std::vector<c10::IValue> apply_mutations(const Graph& graph, std::vector<c10::IValue> outputs,
+                                         const std::vector<c10::IValue>& user_inputs, const TensorMap& state);
 
 }  // namespace halftone

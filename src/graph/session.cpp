@@ -1,7 +1,5 @@
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-
 #include "base/errors.h"
 #include "graph/input_check.h"
 #include "graph/interpreter.h"
@@ -10,20 +8,6 @@
 
 namespace halftone {
 namespace {
-
-/// Names of the parameters, buffers and constants that a run changes: their values live in the session.
-std::vector<std::string> mutated_names(const Graph& graph) {
-  const std::vector<bool> written = inputs_written_in_place(graph);
-  std::vector<std::string> names;
-  for (size_t i = 0; i < graph.inputs().size(); ++i) {
-    const GraphInput& input = graph.inputs()[i];
-    if (input.kind != InputKind::kUser && written[i]) names.push_back(input.target);
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind == OutputKind::kBufferMutation) names.push_back(output.target);
-  }
-  return names;
-}
 
 /// Marks the session as busy while a call runs.
 class BusyMark {
@@ -55,7 +39,7 @@ void Session::reset() {
   state_.clear();
   // Tensors that share storage in the model (tied buffers) must share it in the state too.
   std::map<const void*, at::Tensor> clones;
-  for (const std::string& name : mutated_names(executor_->graph())) {
+  for (const std::string& name : mutated_tensor_names(executor_->graph())) {
     const auto found = tensors_->find(name);
     if (found == tensors_->end())
       fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", module_->name, name);
@@ -84,24 +68,7 @@ void Session::set_node_hook(NodeHook hook) {
 
 std::vector<c10::IValue> Session::apply_mutations(std::vector<c10::IValue> outputs,
                                                   const std::vector<c10::IValue>& user_inputs) {
-  const auto& specs = executor_->graph().outputs();
-  std::vector<c10::IValue> results;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (specs[i].kind == OutputKind::kUser) results.push_back(std::move(outputs[i]));
-  }
-  // After the user outputs are safe: an output may be a view of what is overwritten here only if eager's
-  // would be too.
-  const std::vector<std::string> names = module_->input_names();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (specs[i].kind == OutputKind::kBufferMutation) {
-      state_.at(specs[i].target).copy_(outputs[i].toTensor());
-    } else if (specs[i].kind == OutputKind::kInputMutation) {
-      const auto position = std::find(names.begin(), names.end(), specs[i].target) - names.begin();
-      at::Tensor target = user_inputs.at(static_cast<size_t>(position)).toTensor();
-      target.copy_(outputs[i].toTensor());
-    }
-  }
-  return results;
+  return halftone::apply_mutations(executor_->graph(), std::move(outputs), user_inputs, state_);
 }
 
 std::vector<c10::IValue> Session::run(std::vector<c10::IValue> inputs) {

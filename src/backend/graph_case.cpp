@@ -1,0 +1,74 @@
+#include "backend/graph_case.h"
+
+#include <ATen/core/Tensor.h>
+
+#include "graph/interpreter.h"
+#include "graph/mutation.h"
+
+namespace halftone {
+namespace {
+
+/// For flat positional inputs and a flat tuple of outputs.
+CallSpec flat_call_of(const Graph& graph) {
+  CallSpec call;
+  call.args.kind = TreeSpec::Kind::kTuple;
+  call.kwargs.kind = TreeSpec::Kind::kDict;
+  call.result.kind = TreeSpec::Kind::kTuple;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser) call.args.children.push_back(TreeSpec::leaf());
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kUser) call.result.children.push_back(TreeSpec::leaf());
+  }
+  return call;
+}
+
+c10::IValue copy_of(const c10::IValue& value) {
+  if (!value.isTensor() || !value.toTensor().defined()) return value;
+  const at::Tensor& tensor = value.toTensor();
+  return tensor.detach().clone().set_requires_grad(tensor.requires_grad());
+}
+
+}  // namespace
+
+std::shared_ptr<GraphModule> module_like(const GraphModule& other, std::unique_ptr<Graph> graph,
+                                         TensorMap tensors) {
+  CallSpec call = flat_call_of(*graph);
+  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
+  module->name = other.name;
+  module->ranges = other.ranges;
+  module->guards = other.guards;
+  return module;
+}
+
+GraphCase copy_of(const GraphCase& graph_case) {
+  const GraphModule& module = *graph_case.module;
+  TensorMap tensors = *module.tensors();
+  for (const std::string& name : mutated_tensor_names(module.graph())) {
+    if (const auto found = tensors.find(name); found != tensors.end())
+      found->second = copy_of(c10::IValue(found->second)).toTensor();
+  }
+  std::vector<c10::IValue> inputs;
+  for (const c10::IValue& input : graph_case.inputs) inputs.push_back(copy_of(input));
+  return {module_like(module, module.graph().clone(), std::move(tensors)), std::move(inputs)};
+}
+
+RecordedValues record_values(const GraphCase& graph_case) {
+  const GraphCase own = copy_of(graph_case);
+  const std::shared_ptr<const Graph> graph = own.module->graph().clone();
+  RecordedValues values;
+  const NodeHook hook = [&values](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const c10::IValue& value = outputs[i];
+      // Detached: a recorded value is an input, not a step of somebody's backward pass.
+      values[node.output(i)->name()] = value.isTensor() && value.toTensor().defined()
+                                           ? c10::IValue(value.toTensor().detach().clone())
+                                           : value;
+    }
+  };
+  const auto tensors = own.module->tensors();
+  Interpreter(graph).run(collect_graph_inputs(*graph, {own.inputs, *tensors, {}, {}}), &hook);
+  return values;
+}
+
+}  // namespace halftone

@@ -1,0 +1,61 @@
+// The ts backend: a graph as TorchScript, run by TorchScript's executor.
+#include <torch/csrc/jit/runtime/graph_executor.h>
+
+#include "backend/builtin_backends.h"
+#include "backend/module_function.h"
+#include "backend/torch_script.h"
+#include "base/errors.h"
+#include "graph/interpreter.h"
+
+namespace halftone {
+namespace {
+
+/// The last line of what TorchScript reports: what went wrong, without its traceback.
+std::string last_line(std::string text) {
+  text.erase(text.find_last_not_of(" \n") + 1);
+  const size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+class ScriptedGraph final : public GraphExecutor {
+ public:
+  explicit ScriptedGraph(std::shared_ptr<const Graph> graph)
+      : graph_(std::move(graph)),
+        script_(to_torch_script(*graph_)),
+        executor_(script_.graph, "halftone_graph") {}
+
+  std::vector<c10::IValue> run(const ExecutorCall& call) const override {
+    std::vector<c10::IValue> stack = collect_graph_inputs(*graph_, call);
+    stack.insert(stack.end(), script_.numbers.begin(), script_.numbers.end());
+    try {
+      executor_.run(stack);
+    } catch (const c10::Error& error) {
+      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", last_line(error.what()));
+    }
+    return stack;
+  }
+  const Graph& graph() const override { return *graph_; }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  TorchScript script_;
+  mutable torch::jit::GraphExecutor executor_;  // thread-safe, but for its signatures
+};
+
+}  // namespace
+
+GraphCompiler ts_compiler() {
+  return [](const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
+            const CompilerOptions& options) {
+    warn_of_unknown_options("ts", options);
+    return function_of(module, std::make_shared<const ScriptedGraph>(copy_of_graph(*module)));
+  };
+}
+
+std::vector<Backend> torch_script_backends() {
+  return {{{"ts", {"legacy"}, "TorchScript, run by its own executor"}, ts_compiler()}};
+}
+
+}  // namespace halftone

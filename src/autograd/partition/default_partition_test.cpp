@@ -203,6 +203,41 @@ TEST(DefaultPartition, RandomOperatorsStayWhereTheyRan) {
   EXPECT_THAT(texts.backward, HasSubstr("%noise: f32[2] = aten::rand_like(%x)\n"));
 }
 
+TEST(DefaultPartition, NeedsNoSizes) {
+  const Texts texts = partition_text(
+      R"(graph(%x: user "x" f32[s0], %dy: user "dy" f32[s0]) {
+  %y: tensor = aten::sin(%x)
+  %v: tensor = aten::unsqueeze(%y, 0)
+  %g: tensor = aten::unsqueeze(%dy, 0)
+  %dx: tensor = aten::mul.Tensor(%g, %v)
+  return %y, %dx
+}
+)",
+      1, 1, "g");
+  EXPECT_THAT(texts.forward, HasSubstr("return %y, %y\n"));
+}
+
+TEST(DefaultPartition, ChecksStayInTheirPass) {
+  const Texts texts = partition_text(
+      R"(graph(%x: user "x" f32[2], %dy: user "dy" f32[2]) {
+  %ok: bool[2] = aten::isfinite(%x)
+  %all: bool[] = aten::all(%ok)
+  aten::_assert_async.msg(%all, "x is not finite")
+  %y: f32[2] = aten::sin(%x)
+  %c: f32[2] = aten::cos(%x)
+  %any: bool[] = aten::any(%c)
+  aten::_assert_async.msg(%any, "no slope")
+  %dx: f32[2] = aten::mul.Tensor(%dy, %c)
+  return %y, %dx
+}
+)",
+      1, 1, "c");
+  EXPECT_THAT(texts.forward, HasSubstr("aten::_assert_async.msg(%all, \"x is not finite\")\n"));
+  EXPECT_THAT(texts.forward, Not(HasSubstr("no slope")));
+  EXPECT_THAT(texts.backward, HasSubstr("aten::_assert_async.msg(%any, \"no slope\")\n"));
+  EXPECT_THAT(texts.backward, Not(HasSubstr("not finite")));
+}
+
 TEST(DefaultPartition, RefusesWhatIsNoJointGraph) {
   const std::string text =
       R"(graph(%x: user "x" f32[2], %dy: user "dy" f32[2]) {

@@ -16,7 +16,11 @@ bool base_suffices(const Value* base, const Members& members) {
   if (base->producer() == nullptr) return true;
   if (std::find(members.begin(), members.end(), base) != members.end()) return true;
   int64_t together = 0;
-  for (const Value* member : members) together += bytes_of(*member);
+  for (const Value* member : members) {
+    // The base is never wrong to save, only perhaps large.
+    if (!try_element_count(*member) || !try_element_count(*base)) return true;
+    together += bytes_of(*member);
+  }
   return together >= bytes_of(*base);
 }
 

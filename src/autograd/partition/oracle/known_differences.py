@@ -2,6 +2,8 @@
 
 DEAD_ATTENTION = ("torch leaves a copy of attention in backward that nothing reads: the operator carries the tag of random "
                   "ones, which its removal of dead code spares, although the probability of dropout is 0 here")
+DEAD_DROPOUT = ("for the same reason torch leaves copies of dropout in backward, with the softmax and the product before them: "
+                "nothing reads them, but they draw random numbers again")
 MORE_VIEWS = ("torch's list of views lacks transpose and split_with_sizes, so it saves such views; ours makes them again, and "
               "the cheap operators before them, from less")
 
@@ -11,6 +13,9 @@ ATTENTION = "aten::_scaled_dot_product_flash_attention_for_cpu"
 KNOWN = {
     **{(f"{model}/{table}", "default", "backward"): ({ATTENTION: -1}, DEAD_ATTENTION)
        for model in ("transformer_layer", "transformer_norm_first") for table in ("plain", "default")},
+    **{(f"deep_transformer/{table}", "default", "backward"):
+       ({"aten::_safe_softmax": -4, "aten::bmm": -4, "aten::native_dropout": -4}, DEAD_DROPOUT)
+       for table in ("plain", "default")},
     ("pointwise/plain", "min_cut", "backward"): ({"aten::mul.Tensor": 1}, MORE_VIEWS),
     ("pointwise/default", "min_cut", "backward"): ({"aten::exp": 1, "aten::mul.Tensor": 1}, MORE_VIEWS),
     ("pointwise/core", "min_cut", "backward"): ({"aten::exp": 1, "aten::mul.Tensor": 1}, MORE_VIEWS),
@@ -23,7 +28,7 @@ NOTHING_TO_RECOMPUTE = {
     *(f"{model}/{table}" for table in ("plain", "default")
       for model in ("mlp", "layer_norm_block", "transformer_norm_first", "embedding", "cross_entropy", "gelu_mlp", "residual",
                     "attention", "group_norm")),
-    "cross_entropy/core", "transformer_layer/plain", "conv_batch_norm/plain", "activations/plain", "dropout/plain",
+    "cross_entropy/core", "transformer_layer/plain", "conv_batch_norm/plain", "activations/plain", "dropout/plain", "deep_transformer/plain",
 }
 
 # Models of which even torch's default_partition saves no value twice: convolutions and norms that keep their inputs.

@@ -126,3 +126,5 @@ def models():
                                    nn.Flatten()), [torch.randn(2, 3, 9, 9)]
     yield "dropout", sequential(nn.Linear(10, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 32), nn.Dropout(0.5), nn.GELU(),
                                 nn.Linear(32, 2)), [torch.randn(8, 10)]
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
+    yield "deep_transformer", nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), [torch.randn(2, 6, 16)]

@@ -94,37 +94,35 @@ class Oracle:
         return sum(size for storage, size in storages.items() if storage not in self.primal_storages)
 
 
-def run_ours(tool, found, module, inputs):
+def write_case(folder, found, module, inputs):
+    """What partition_tool reads."""
     graph = found["joint"].graph
-    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     primals = [*module.parameters(), *module.buffers(), *inputs]
-    tangents = [torch.randn_like(torch.empty(node.meta["val"].shape, dtype=node.meta["val"].dtype))
-                for node in placeholders[len(primals):]]
-    with tempfile.TemporaryDirectory() as folder:
-        text, tensors = os.path.join(folder, "joint.txt"), os.path.join(folder, "inputs.safetensors")
-        with open(text, "w", encoding="utf-8") as file:
-            file.write(fx_text.Writer(graph).text())
-        save_file({str(i): value.detach().clone().contiguous() for i, value in enumerate(primals + tangents)}, tensors)
-        done = subprocess.run([tool, text, tensors, str(len(primals)), str(found["results"]), fx_text.first_backward(graph)],
-                              capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr.strip())
-    return json.loads(done.stdout)
+    tangents = [torch.randn(node.meta["val"].shape) for node in graph.nodes if node.name.startswith("tangents")]
+    os.mkdir(folder)
+    save_file({str(i): value.detach().clone().contiguous() for i, value in enumerate(primals + tangents)},
+              os.path.join(folder, "inputs.safetensors"))
+    about = {"primals": len(primals), "results": found["results"], "first_backward": fx_text.first_backward(graph)}
+    for name, text in ("joint.txt", fx_text.Writer(graph).text()), ("joint.json", json.dumps(about)):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 class Case:
-    def __init__(self, name, tool, module, inputs, table):
+    def __init__(self, name, folder, module, inputs, table):
         self.name = name
+        self.folder = folder
         self.failures = []
+        self.ours = None  # what partition_tool says
         found = joint_of(module, inputs, table)
+        write_case(folder, found, module, inputs)
         self.oracle = Oracle(found)
-        self.ours = run_ours(tool, found, module, inputs)
+        parameters = len(list(module.parameters())) + len(list(module.buffers()))
         everything = list(range(len(self.oracle.primals)))
+        min_cut = partitioners.min_cut_rematerialization_partition
         self.python = {"default": self.oracle.partition(partitioners.default_partition, everything),
-                       "min_cut": self.oracle.partition(partitioners.min_cut_rematerialization_partition, everything),
-                       "min_cut, only parameters free": self.oracle.partition(
-                           partitioners.min_cut_rematerialization_partition,
-                           list(range(len(list(module.parameters())) + len(list(module.buffers())))))}
+                       "min_cut": self.oracle.partition(min_cut, everything),
+                       "min_cut, only parameters free": self.oracle.partition(min_cut, list(range(parameters)))}
 
     def expect(self, holds, text):
         if not holds:
@@ -156,10 +154,19 @@ class Case:
         ours, python = (self.oracle.bytes_by_value(saved) for saved in (saved, self.python["default"]["saved"]))
         self.expect(ours == python if self.name in NOTHING_SAVED_TWICE else ours < python,
                     f"min-cut saves {ours}, torch's default_partition {python}")
-        ladder = [budget["saved_bytes"] for budget in self.ours["budgets"]] + [least]
+        self.check_budgets(least)
+
+    def check_budgets(self, most):
+        ladder = [budget["saved_bytes"] for budget in self.ours["budgets"]] + [most]
         self.expect(ladder == sorted(ladder), f"bytes by budget are not monotone: {ladder}")
+        for budget, saved in zip((0, 0.25, 0.5, 0.75, 1), ladder):
+            limit = ladder[0] + budget * (most - ladder[0])
+            self.expect(saved <= limit, f"a budget of {budget} saves {saved}, more than {limit}")
 
     def check(self):
+        if "error" in self.ours:
+            self.expect(False, self.ours["error"])
+            return
         for way in ("default", "min_cut"):
             self.check_operators(way)
             self.expect(self.ours[way]["same_bits"], f"{way}: other bits than the joint graph")
@@ -173,25 +180,29 @@ class Case:
               f"{' '.join(str(budget['saved_bytes']) for budget in self.ours['budgets'])}")
 
 
-def main():
-    tool, wanted = sys.argv[1], sys.argv[2:]
-    failures = []
+def make_cases(wanted, folder):
     for name, module, inputs in models():
         for table_name, table in TABLES.items():
-            case_name = f"{name}/{table_name}"
+            case = f"{name}/{table_name}"
             if table_name == "core" and name not in CORE:
                 continue
-            if wanted and not any(word in case_name for word in wanted):
-                continue
-            try:
-                case = Case(case_name, tool, module, inputs, table)
-                case.check()
-                failures += case.failures
-            except RuntimeError as error:
-                failures.append(f"{case_name}: {error}")
+            if not wanted or any(word in case for word in wanted):
+                yield Case(case, os.path.join(folder, case.replace("/", "_")), module, inputs, table)
+
+
+def main():
+    tool, wanted = sys.argv[1], sys.argv[2:]
+    with tempfile.TemporaryDirectory() as folder:
+        cases = list(make_cases(wanted, folder))
+        done = subprocess.run([tool, *(case.folder for case in cases)], capture_output=True, text=True, check=True)
+    for case, line in zip(cases, done.stdout.splitlines(), strict=True):
+        case.ours = json.loads(line)
+        case.check()
+    failures = [failure for case in cases for failure in case.failures]
     for failure in failures:
         print("FAILED", failure)
-    sys.exit(1 if failures else 0)
+    print(f"{len(cases)} joint graphs, {len(failures)} failures")
+    sys.exit(1 if failures or not cases else 0)
 
 
 if __name__ == "__main__":

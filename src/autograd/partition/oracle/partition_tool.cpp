@@ -1,7 +1,8 @@
-// partition_tool JOINT.txt INPUTS.safetensors PRIMALS RESULTS FIRST_BACKWARD: partitions a joint graph in
-// every way, runs both parts on the inputs ("0", "1", …) and prints, as JSON, what each way saves, which
-// operators its graphs hold, and whether they give the bits that the joint graph gives. For tests that
-// compare with torch's own partitioners.
+// partition_tool FOLDER…: partitions the joint graph of each folder in every way, runs both parts on its
+// inputs and prints one line of JSON: what each way saves, which operators its graphs hold, and whether they
+// give the bits that the joint graph gives; or {"error": …}. For tests that compare with torch's own
+// partitioners. A folder holds joint.txt, joint.json (primals, results, first_backward) and
+// inputs.safetensors ("0", "1", …).
 #include <ATen/Context.h>
 
 #include <cstdio>
@@ -42,11 +43,16 @@ Json describe(const JointGraph& joint, const PartitionedGraphs& graphs,
           {"same_bits", same_bits(outputs, expected)}};
 }
 
-void run(char** argv) {
-  std::ifstream file(argv[1]);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  const JointGraph joint = joint_from_text(text, std::stoul(argv[3]), std::stoul(argv[4]), argv[5]);
-  const TensorMap tensors = load_tensors(argv[2]).tensors;
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Json report_on(const std::string& folder) {
+  const Json about = Json::parse(text_of(folder + "/joint.json"));
+  const JointGraph joint = joint_from_text(text_of(folder + "/joint.txt"), about.at("primals"),
+                                           about.at("results"), about.at("first_backward"));
+  const TensorMap tensors = load_tensors(folder + "/inputs.safetensors").tensors;
   std::vector<c10::IValue> inputs;
   for (size_t i = 0; i < joint.graph->inputs().size(); ++i)
     inputs.emplace_back(tensors.at(std::to_string(i)));
@@ -59,23 +65,21 @@ void run(char** argv) {
     report["budgets"].push_back(
         describe(joint, min_cut_rematerialization_partition(joint, {budget}), inputs, expected));
   }
-  std::puts(report.dump().c_str());
+  return report;
 }
 
 }  // namespace
 }  // namespace halftone::partition
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr,
-                 "usage: partition_tool JOINT.txt INPUTS.safetensors PRIMALS RESULTS FIRST_BACKWARD\n");
-    return 2;
-  }
-  try {
-    halftone::partition::run(argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "partition_tool: %s\n", error.what());
-    return 1;
+  for (int i = 1; i < argc; ++i) {
+    nlohmann::json report;
+    try {
+      report = halftone::partition::report_on(argv[i]);
+    } catch (const std::exception& error) {
+      report["error"] = error.what();
+    }
+    std::puts(report.dump().c_str());
   }
   return 0;
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "autograd/partition/bytes.h"
 #include "autograd/partition/cut.h"

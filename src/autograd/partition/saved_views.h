@@ -1,7 +1,7 @@
 // Which of several values that share memory to save.
 #pragma once
 
-#include "autograd/partition/split.h"
+#include "autograd/partition/bytes.h"
 
 namespace halftone::partition {
 

@@ -41,7 +41,6 @@ class JointUnits {
   const std::vector<Unit>& units() const { return units_; }
   const Unit& operator[](size_t index) const { return units_[index]; }
   size_t size() const { return units_.size(); }
-  const Unit& of(const Value* value) const { return units_[index_.at(value)]; }
   /// Nodes that must run once, and in backward.
   std::unordered_set<const Node*> backward_side_effects() const;
 

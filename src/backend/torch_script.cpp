@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "base/log.h"
 #include "graph/operands.h"
 
 namespace halftone {
@@ -47,7 +48,7 @@ class Translation {
       try {
         translate(*node);
       } catch (const Error& error) {
-        throw error.with_context(place(*node));
+        throw error.with_context("TorchScript: " + place(*node));
       }
     }
     for (const NamedArgument& result : graph_.return_node().inputs())
@@ -58,7 +59,7 @@ class Translation {
  private:
   static std::string place(const Node& node) {
     const std::string output = node.outputs().empty() ? "" : fmt::format(" (%{})", node.output()->name());
-    return fmt::format("TorchScript: {}{} in layer \"{}\"", node.target(), output, node.source().layer);
+    return fmt::format("{}{} in layer \"{}\"", node.target(), output, node.source().layer);
   }
 
   // TorchScript reads a name that is a number as one that was not given, and wants it to be unique.
@@ -82,6 +83,9 @@ class Translation {
 
   void translate_operator(const Node& node) {
     const c10::FunctionSchema& schema = node.op()->schema();
+    // TorchScript removes what gives nothing and writes nothing.
+    if (schema.returns().empty() && !schema.is_mutable())
+      log(LogLevel::kWarning, "TorchScript: {}: the check is dropped", place(node));
     std::vector<jit::Value*> operands;
     for (const c10::Argument& expected : schema.arguments()) {
       const Argument* given = node.try_input(expected.name());

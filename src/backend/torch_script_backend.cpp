@@ -10,11 +10,15 @@
 namespace halftone {
 namespace {
 
-/// The last line of what TorchScript reports: what went wrong, without its traceback.
-std::string last_line(std::string text) {
+/// TorchScript's traceback ends with the node's place and "RuntimeError: " before what went wrong.
+std::string without_traceback(std::string text) {
+  constexpr std::string_view kMark = "RuntimeError: ";
   text.erase(text.find_last_not_of(" \n") + 1);
-  const size_t line = text.rfind('\n');
-  return line == std::string::npos ? text : text.substr(line + 1);
+  const size_t mark = text.find(kMark);
+  if (mark == std::string::npos) return text;
+  const size_t line_end = text.rfind('\n', mark);
+  const size_t begin = line_end == std::string::npos ? 0 : line_end + 1;
+  return fmt::format("{}: {}", text.substr(begin, mark - begin), text.substr(mark + kMark.size()));
 }
 
 class ScriptedGraph final : public GraphExecutor {
@@ -32,7 +36,7 @@ class ScriptedGraph final : public GraphExecutor {
     } catch (const c10::Error& error) {
       fail(ErrorCode::kInvalidArgument, "TorchScript: {}", error.what_without_backtrace());
     } catch (const std::exception& error) {
-      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", last_line(error.what()));
+      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error.what()));
     }
     return stack;
   }

@@ -1,4 +1,5 @@
 #include "backend/test_support.h"
+#include "halftone/log.h"
 
 namespace halftone {
 namespace {
@@ -43,7 +44,8 @@ graph(%x: user "x" tensor) {
   %y: tensor = aten::reshape(%x, [7])  @ "head" "Head"
   return %y
 })");
-  expect_error(ErrorCode::kInvalidArgument, {"aten::reshape (%y)", "head", "shape '[7]' is invalid"},
+  expect_error(ErrorCode::kInvalidArgument,
+               {"TorchScript: aten::reshape (%y) in layer \"head\": shape '[7]' is invalid"},
                [&] { compile_with("ts", module)({at::ones({2})}); });
 }
 
@@ -81,6 +83,25 @@ graph(%x: user "x" f32[3]) {
     function({x});
     EXPECT_TRUE(at::equal(x, at::tensor({9.0F, 0.0F, 0.0F})));
   }
+}
+
+TEST(TorchScript, WarnsOfChecksThatItDrops) {
+  const auto module = module_from_text(R"(
+graph(%x: user "x" f32[3], %c: user "c" bool[]) {
+  aten::_assert_async.msg(%c, "c must hold")  @ "head" "Head"
+  %y: f32[3] = aten::neg(%x)
+  return %y
+})");
+  std::string warnings;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kWarning) warnings += text;
+  });
+  const auto function = compile_with("ts", module);
+  set_log_sink({});
+  EXPECT_NE(warnings.find("aten::_assert_async.msg in layer \"head\": the check is dropped"),
+            std::string::npos)
+      << warnings;
+  EXPECT_NO_THROW(function({at::ones({3}), at::scalar_tensor(false, at::kBool)}));
 }
 
 TEST(TorchScript, KeepsBatchNormStatisticsOfTraining) {

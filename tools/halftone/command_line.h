@@ -45,9 +45,11 @@ void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // One function a subcommand, in the file of that name. `line` must outlive the parser.
+void add_backends(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);
+void add_minify(CLI::App& app, CommandLine& line);
 void add_quantize(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 void add_schemes(CLI::App& app, CommandLine& line);

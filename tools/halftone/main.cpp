@@ -91,9 +91,11 @@ int parse_and_run(int argc, char** argv) {
       0, 1);  // none is refused below, after unknown names, which the user should hear of first
   app.footer(kExamples);
   CommandLine line;
+  add_backends(app, line);
   add_diagnose(app, line);
   add_inspect(app, line);
   add_kernels(app, line);
+  add_minify(app, line);
   add_quantize(app, line);
   add_run(app, line);
   add_schemes(app, line);
@@ -101,7 +103,8 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (!line.job)
-      throw CLI::RequiredError("A command (diagnose, inspect, kernels, quantize, run, schemes or verify)");
+      throw CLI::RequiredError(
+          "A command (backends, diagnose, inspect, kernels, minify, quantize, run, schemes or verify)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

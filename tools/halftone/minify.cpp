@@ -1,0 +1,168 @@
+// halftone minify: the smallest graph on which a backend fails, and whether it still does.
+#include "halftone/minify.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/backend.h"
+#include "halftone/error.h"
+#include "halftone/table.h"
+#include "inputs.h"
+#include "model_file.h"
+
+namespace halftone::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kDescription =
+    "Find the smallest graph on which a backend fails\n\n"
+    "A backend fails where it cannot compile the model, throws when it runs, or gives other numbers\n"
+    "than the interpreter. The graph is cut down as long as it fails in the same way, and is written\n"
+    "with its inputs into a folder. --check runs such a folder again: exit code 1 as long as the\n"
+    "backend fails on it.";
+constexpr const char* kExamples = R"(Examples:
+  halftone minify model.pt2 --backend halftone -o failure
+  halftone minify model.pt2 --backend ts --inputs odd.safetensors --tolerance 1e-4
+  halftone minify --check failure --backend halftone)";
+
+struct Options {
+  ModelOptions model;
+  std::string backend;
+  std::string inputs;
+  std::string folder = "minified";
+  std::string check;
+  MinifyOptions minify;
+};
+
+Json failure_json(const BackendFailure& failure) {
+  return {{"kind", to_string(failure.kind)}, {"message", failure.message}};
+}
+
+std::string describe(const BackendFailure& failure) {
+  return fmt::format("{}: {}", to_string(failure.kind), failure.message);
+}
+
+/// The text form with long lines broken where a space stands outside of strings: it means the same.
+std::string narrow(const std::string& graph) {
+  std::string text;
+  size_t column = 0;
+  size_t space = std::string::npos;  // the last place in this line where it may be broken
+  bool quoted = false;
+  for (const char c : graph) {
+    if (c == '"' && (text.empty() || text.back() != '\\')) quoted = !quoted;
+    if (c == ' ' && !quoted && column > 2) space = text.size();
+    text += c;
+    column = c == '\n' ? 0 : column + 1;
+    if (column == 0) space = std::string::npos;
+    if (column <= kColumns || space == std::string::npos) continue;
+    constexpr std::string_view kIndent = "\n      ";
+    column = text.size() - space - 1 + kIndent.size() - 1;
+    text.replace(space, 1, kIndent);
+    space = std::string::npos;
+  }
+  return text;
+}
+
+MinifiedCase search(const Options& options, const GraphCase& start, const GraphCompiler& backend,
+                    Console& console) {
+  MinifyOptions with_progress = options.minify;
+  std::optional<ProgressBar> bar;
+  with_progress.progress = [&](int64_t done, int64_t total, std::string_view what) {
+    if (!bar) bar.emplace(console, "trying smaller graphs", total);
+    bar->update(done);
+    console.detail(fmt::format("trial {}: {}", done, what));
+  };
+  return minify(start, backend, with_progress);
+}
+
+void run(const Options& options, const CommonOptions& common, Console& console) {
+  const GraphCompiler backend = lookup_backend(options.backend);
+  const std::shared_ptr<GraphModule> module = open_model(options.model);
+  std::vector<std::string> files;
+  if (!options.inputs.empty()) files.push_back(options.inputs);
+  const GraphCase start{module, collect_inputs(*module, files).front().values};
+  const MinifiedCase found = search(options, start, backend, console);
+  save_case(options.folder, found, options.backend);
+  const std::string text = print_graph(found.smallest.module->graph());
+  if (!found.complete)
+    console.warn(fmt::format("stopped after {} trials: --max-trials may give a smaller graph", found.trials));
+  if (common.json) {
+    const Json report = {{"folder", options.folder},
+                         {"backend", options.backend},
+                         {"failure", failure_json(found.failure)},
+                         {"nodes_before", found.nodes_before},
+                         {"nodes_after", found.nodes_after},
+                         {"trials", found.trials},
+                         {"complete", found.complete},
+                         {"graph", text}};
+    return console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  console.result(wrap(describe(found.failure), kColumns) + "\n" +
+                 wrap(fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
+                                  found.nodes_after, found.trials, options.folder),
+                      kColumns) +
+                 "\n\n" + narrow(text) + "\n");
+}
+
+void check(const Options& options, const CommonOptions& common, Console& console) {
+  const GraphCompiler backend = lookup_backend(options.backend);
+  const SavedCase saved = load_case(options.check);
+  const auto failure = find_failure(saved.graph_case, backend, options.minify);
+  if (failure) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: backend {} fails: {}", options.check, options.backend, describe(*failure)));
+  }
+  if (common.json) {
+    const Json report = {{"folder", options.check}, {"backend", options.backend}, {"fails", false}};
+    return console.result(report.dump() + "\n");
+  }
+  console.result(fmt::format("{}: backend {} does not fail\n", options.check, options.backend));
+}
+
+}  // namespace
+
+void add_minify(CLI::App& app, CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("minify", kDescription);
+  command->footer(kExamples);
+  add_model_options(*command, options->model);
+  CLI::Option* model = command->get_option("MODEL")->required(false);
+  command->add_option("--backend", options->backend, "Which fails (see: halftone backends --all)")
+      ->type_name("NAME")
+      ->required();
+  command
+      ->add_option("--inputs", options->inputs,
+                   "Inputs by name (default: the sample inputs in the model's file)")
+      ->type_name("F.safetensors");
+  command->add_option("-o,--output", options->folder, "Folder for the result (default: minified)")
+      ->type_name("DIR");
+  command
+      ->add_option("--tolerance", options->minify.tolerance,
+                   "Numbers x are right where |x - y| <= X * (1 + |y|) (default: 0.001)")
+      ->type_name("X")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--max-trials", options->minify.max_trials, "Graphs to try at most (default: 2000)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--check", options->check, "Run the graph in this folder instead of a model")
+      ->type_name("DIR")
+      ->excludes(model);
+  add_common_options(*command, line.common);
+  command->callback([options, model, &line] {
+    if (options->check.empty() && model->count() == 0) throw CLI::RequiredError("MODEL, or --check DIR");
+    line.job = [options, &line](Console& console) {
+      options->check.empty() ? run(*options, line.common, console) : check(*options, line.common, console);
+    };
+  });
+}
+
+}  // namespace halftone::cli

@@ -106,11 +106,10 @@ void run(const Options& options, const CommonOptions& common, Console& console) 
                          {"graph", text}};
     return console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
-  console.result(wrap(describe(found.failure), kColumns) + "\n" +
-                 wrap(fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
-                                  found.nodes_after, found.trials, options.folder),
-                      kColumns) +
-                 "\n\n" + narrow(text) + "\n");
+  const std::string summary =
+      fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
+                  found.nodes_after, found.trials, options.folder);
+  console.result(wrap(describe(found.failure), kColumns) + wrap(summary, kColumns) + "\n" + narrow(text));
 }
 
 void check(const Options& options, const CommonOptions& common, Console& console) {

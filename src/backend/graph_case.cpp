@@ -2,26 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "graph/flat_call.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
 
 namespace halftone {
 namespace {
-
-/// For flat positional inputs and a flat tuple of outputs.
-CallSpec flat_call_of(const Graph& graph) {
-  CallSpec call;
-  call.args.kind = TreeSpec::Kind::kTuple;
-  call.kwargs.kind = TreeSpec::Kind::kDict;
-  call.result.kind = TreeSpec::Kind::kTuple;
-  for (const GraphInput& input : graph.inputs()) {
-    if (input.kind == InputKind::kUser) call.args.children.push_back(TreeSpec::leaf());
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind == OutputKind::kUser) call.result.children.push_back(TreeSpec::leaf());
-  }
-  return call;
-}
 
 c10::IValue copy_of(const c10::IValue& value) {
   if (!value.isTensor() || !value.toTensor().defined()) return value;
@@ -33,7 +19,7 @@ c10::IValue copy_of(const c10::IValue& value) {
 
 std::shared_ptr<GraphModule> module_like(const GraphModule& other, std::unique_ptr<Graph> graph,
                                          TensorMap tensors) {
-  CallSpec call = flat_call_of(*graph);
+  CallSpec call = flat_call(*graph);
   auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
   module->name = other.name;
   module->ranges = other.ranges;

@@ -6,24 +6,9 @@
 #include <memory>
 #include <string>
 
-#include "halftone/graph_module.h"
+#include "graph/flat_call.h"
 
 namespace halftone {
-
-/// A call spec for flat positional inputs and a flat tuple of outputs.
-inline CallSpec flat_call(const Graph& graph) {
-  CallSpec call;
-  call.args.kind = TreeSpec::Kind::kTuple;
-  call.kwargs.kind = TreeSpec::Kind::kDict;
-  call.result.kind = TreeSpec::Kind::kTuple;
-  for (const GraphInput& input : graph.inputs()) {
-    if (input.kind == InputKind::kUser) call.args.children.push_back(TreeSpec::leaf());
-  }
-  for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind == OutputKind::kUser) call.result.children.push_back(TreeSpec::leaf());
-  }
-  return call;
-}
 
 inline std::shared_ptr<GraphModule> module_from_text(std::string_view text, TensorMap tensors = {}) {
   auto graph = parse_graph(text);

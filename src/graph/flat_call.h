@@ -1,0 +1,23 @@
+// How a graph is called where nothing is nested.
+#pragma once
+
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// A call spec for flat positional inputs and a flat tuple of outputs.
+inline CallSpec flat_call(const Graph& graph) {
+  CallSpec call;
+  call.args.kind = TreeSpec::Kind::kTuple;
+  call.kwargs.kind = TreeSpec::Kind::kDict;
+  call.result.kind = TreeSpec::Kind::kTuple;
+  for (const GraphInput& input : graph.inputs()) {
+    if (input.kind == InputKind::kUser) call.args.children.push_back(TreeSpec::leaf());
+  }
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind == OutputKind::kUser) call.result.children.push_back(TreeSpec::leaf());
+  }
+  return call;
+}
+
+}  // namespace halftone

@@ -14,6 +14,11 @@ DecompositionTable default_decompositions() {
 
 DecompositionTable core_decompositions() {
   DecompositionTable table = default_decompositions();
+  for (const auto add : {add_activations, add_activation_backwards, add_batch_norm, add_batch_norm_backward,
+                         add_cross_entropy, add_group_norm, add_indexing, add_layer_norm, add_losses,
+                         add_nll_loss, add_products, add_softmaxes, add_statistics}) {
+    add(table);
+  }
   return table;
 }
 

@@ -45,7 +45,11 @@ class OpMath {
     return operand;
   }
 
-  at::Tensor lower(const at::Tensor& result) const { return change(result, type()); }
+  /// What is real of complex operands (a variance) stays so.
+  at::Tensor lower(const at::Tensor& result) const {
+    const bool is_real = result.defined() && !result.is_complex();
+    return change(result, is_real ? c10::toRealValueType(type()) : type());
+  }
   template <typename... Results>
   std::tuple<Results...> lower(const std::tuple<Results...>& results) const {
     return std::apply([this](const Results&... each) { return std::tuple<Results...>(lower(each)...); },

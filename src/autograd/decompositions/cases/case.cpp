@@ -72,6 +72,10 @@ std::vector<Case> all_cases() {
   at::manual_seed(8);
   CaseList list;
   add_basic_cases(list);
+  add_activation_cases(list);
+  add_loss_cases(list);
+  add_norm_cases(list);
+  add_other_cases(list);
   return list.cases();
 }
 

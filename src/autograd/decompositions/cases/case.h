@@ -41,6 +41,10 @@ class CaseList {
 /// Of all entries of core_decompositions(), with the same numbers at each call.
 std::vector<Case> all_cases();
 
+void add_activation_cases(CaseList& list);
 void add_basic_cases(CaseList& list);
+void add_loss_cases(CaseList& list);
+void add_norm_cases(CaseList& list);
+void add_other_cases(CaseList& list);
 
 }  // namespace halftone

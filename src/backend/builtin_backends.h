@@ -13,6 +13,7 @@ struct Backend {
 };
 
 std::vector<Backend> eager_backends();
+std::vector<Backend> aot_backends();
 std::vector<Backend> torch_script_backends();
 std::vector<Backend> halftone_backends();
 /// Those that fail on purpose where a graph has a relu.

@@ -56,7 +56,8 @@ class Registry {
 
  private:
   Registry() {
-    for (const auto& some : {eager_backends, torch_script_backends, halftone_backends, failing_backends}) {
+    for (const auto& some :
+         {eager_backends, aot_backends, torch_script_backends, halftone_backends, failing_backends}) {
       for (Backend& backend : some()) add(std::move(backend));
     }
   }

@@ -34,7 +34,6 @@ Three batch_norm_backward(const Tensor& grad_output, const Tensor& input, const 
                           double eps, std::array<bool, 3> wanted) {
   const OpMath math(input.scalar_type());
   const Tensor grad = math.raise(grad_output);
-  const Tensor mean = math.raise(given(train ? save_mean : running_mean));
   const Tensor rstd =
       train ? math.raise(given(save_rstd)) : math.raise(given(running_variance)).add(eps).rsqrt();
   const Tensor wide_weight = math.raise(given(weight));
@@ -44,7 +43,7 @@ Three batch_norm_backward(const Tensor& grad_output, const Tensor& input, const 
   Sums sums;
   if (wanted[2] || through_statistics) sums.grad = grad.sum(dims);
   if (wanted[1] || through_statistics) {
-    centred = math.raise(input) - beside_channels(mean, input.dim());
+    centred = math.raise(input) - beside_channels(given(train ? save_mean : running_mean), input.dim());
     sums.product = (grad * centred).sum(dims);
   }
   Three results;

@@ -86,8 +86,8 @@ Tensor group_norm_grad_input(const Tensor& grad, const Tensor& x, const Tensor& 
   };
   const Tensor product = of_groups(sums.product);
   const Tensor total = of_groups(sums.grad);
-  const Tensor slope = ((total * mean - product) * rstd * rstd * rstd).div(by.count());
-  const Tensor offset = (slope * mean).neg() - (total * rstd).div(by.count());
+  const Tensor slope = ((total * mean - product) * rstd * rstd * rstd).mul(1 / by.count());
+  const Tensor offset = (slope * mean).neg() - (total * rstd).mul(1 / by.count());
   const Tensor each_rstd = rstd.unsqueeze(-1);
   const Tensor factor = weight.defined() ? each_rstd * by.split_parameter(weight) : each_rstd;
   const std::vector<int64_t> sizes = {by.samples, by.groups, by.in_group(), by.places};

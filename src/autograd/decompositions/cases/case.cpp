@@ -33,17 +33,17 @@ std::string Case::describe() const {
   return fmt::format("{}({})", op, fmt::join(texts, ", "));
 }
 
-void CaseList::add(const std::string& op, torch::jit::Stack operands, double tolerance) {
-  add_wide(op, operands, tolerance);
-  add_in(at::kBFloat16, op, operands, tolerance);
+void CaseList::add(const std::string& op, torch::jit::Stack operands, bool sums) {
+  add_wide(op, operands, sums);
+  add_in(at::kBFloat16, op, operands, sums);
 }
 
-void CaseList::add_wide(const std::string& op, torch::jit::Stack operands, double tolerance) {
-  for (const at::ScalarType type : {at::kDouble, at::kFloat}) add_in(type, op, operands, tolerance);
+void CaseList::add_wide(const std::string& op, torch::jit::Stack operands, bool sums) {
+  for (const at::ScalarType type : {at::kDouble, at::kFloat}) add_in(type, op, operands, sums);
 }
 
-void CaseList::add_exact(const std::string& op, torch::jit::Stack operands, double tolerance) {
-  Case added{.op = op, .operands = std::move(operands), .tolerance = tolerance};
+void CaseList::add_exact(const std::string& op, torch::jit::Stack operands, bool sums) {
+  Case added{.op = op, .operands = std::move(operands), .sums = sums};
   const auto& arguments = added.handle().schema().arguments();
   while (added.operands.size() < arguments.size()) {
     added.operands.push_back(arguments.at(added.operands.size()).default_value().value());
@@ -58,14 +58,14 @@ void CaseList::add_exact(const std::string& op, torch::jit::Stack operands, doub
 }
 
 void CaseList::add_in(at::ScalarType type, const std::string& op, const torch::jit::Stack& operands,
-                      double tolerance) {
+                      bool sums) {
   torch::jit::Stack converted;
   for (const c10::IValue& operand : operands) {
     const bool is_float =
         operand.isTensor() && operand.toTensor().defined() && operand.toTensor().is_floating_point();
     converted.push_back(is_float ? c10::IValue(operand.toTensor().to(type)) : operand);
   }
-  add_exact(op, std::move(converted), tolerance);
+  add_exact(op, std::move(converted), sums);
 }
 
 std::vector<Case> all_cases() {

@@ -24,8 +24,7 @@ c10::List<bool> mask_of(const Mask& mask) {
   return c10::List<bool>({mask[0], mask[1], mask[2]});
 }
 
-/// Sums of thousands of products, in another order than the kernel's.
-constexpr double kReduction = 8;
+constexpr bool kSums = true;
 
 void add_layer_norms(CaseList& list) {
   struct Shape {
@@ -37,17 +36,17 @@ void add_layer_norms(CaseList& list) {
     const Tensor x = normal(sizes);
     const Tensor weight = normal(inner);
     const Tensor bias = normal(inner);
-    list.add("aten::native_layer_norm", {x, inner, weight, bias, 1e-5}, kReduction);
-    list.add("aten::native_layer_norm", {x, inner, weight, kNone, 1e-5}, kReduction);
-    list.add("aten::native_layer_norm", {x, inner, kNone, kNone, 1e-3}, kReduction);
+    list.add("aten::native_layer_norm", {x, inner, weight, bias, 1e-5}, kSums);
+    list.add("aten::native_layer_norm", {x, inner, weight, kNone, 1e-5}, kSums);
+    list.add("aten::native_layer_norm", {x, inner, kNone, kNone, 1e-3}, kSums);
     const auto [result, mean, rstd] = at::native_layer_norm(x, inner, weight, bias, 1e-5);
     const Tensor grad = randn(sizes, at::kDouble);
     for (const Mask& mask : {Mask{true, true, true}, Mask{true, false, false}, Mask{false, true, true}}) {
       list.add("aten::native_layer_norm_backward", {grad, x, inner, mean, rstd, weight, bias, mask_of(mask)},
-               kReduction);
+               kSums);
     }
     list.add("aten::native_layer_norm_backward",
-             {grad, x, inner, mean, rstd, kNone, kNone, mask_of({true, false, false})}, kReduction);
+             {grad, x, inner, mean, rstd, kNone, kNone, mask_of({true, false, false})}, kSums);
   }
   const Tensor x = normal({3, 8}).to(at::kBFloat16);
   list.add_exact("aten::native_layer_norm", {x, std::vector<int64_t>{8}, positive({8}).to(at::kFloat),
@@ -62,14 +61,14 @@ void add_batch_norm_forwards(CaseList& list, const Tensor& x) {
   const Tensor variance = positive({channels});
   for (const auto& [w, b] :
        std::vector<std::pair<c10::IValue, c10::IValue>>{{weight, bias}, {kNone, kNone}}) {
-    list.add("aten::native_batch_norm", {x, w, b, mean, variance, false, 0.1, 1e-5}, kReduction);
-    list.add("aten::native_batch_norm", {x, w, b, kNone, kNone, true, 0.1, 1e-5}, kReduction);
-    list.add("aten::_native_batch_norm_legit", {x, w, b, mean, variance, false, 0.1, 1e-5}, kReduction);
-    list.add("aten::_native_batch_norm_legit.no_stats", {x, w, b, true, 0.1, 1e-5}, kReduction);
-    list.add("aten::_native_batch_norm_legit_no_training", {x, w, b, mean, variance, 0.1, 1e-5}, kReduction);
+    list.add("aten::native_batch_norm", {x, w, b, mean, variance, false, 0.1, 1e-5}, kSums);
+    list.add("aten::native_batch_norm", {x, w, b, kNone, kNone, true, 0.1, 1e-5}, kSums);
+    list.add("aten::_native_batch_norm_legit", {x, w, b, mean, variance, false, 0.1, 1e-5}, kSums);
+    list.add("aten::_native_batch_norm_legit.no_stats", {x, w, b, true, 0.1, 1e-5}, kSums);
+    list.add("aten::_native_batch_norm_legit_no_training", {x, w, b, mean, variance, 0.1, 1e-5}, kSums);
     for (const bool training : {true, false}) {
       list.add("aten::_native_batch_norm_legit_functional", {x, w, b, mean, variance, training, 0.3, 1e-5},
-               kReduction);
+               kSums);
     }
   }
 }
@@ -85,13 +84,12 @@ void add_batch_norm_backwards(CaseList& list, const Tensor& x) {
   for (const bool train : {true, false}) {
     for (const Mask& mask : {Mask{true, true, true}, Mask{true, false, false}, Mask{false, true, true}}) {
       list.add("aten::native_batch_norm_backward",
-               {grad, x, weight, mean, variance, save_mean, save_rstd, train, 1e-5, mask_of(mask)},
-               kReduction);
+               {grad, x, weight, mean, variance, save_mean, save_rstd, train, 1e-5, mask_of(mask)}, kSums);
     }
     list.add(
         "aten::native_batch_norm_backward",
         {grad, x, kNone, mean, variance, save_mean, save_rstd, train, 1e-5, mask_of({true, false, false})},
-        kReduction);
+        kSums);
   }
 }
 
@@ -104,17 +102,17 @@ void add_group_norms(CaseList& list, const Tensor& x, int64_t groups) {
   const Tensor grad = randn(x.sizes(), at::kDouble).contiguous(x.suggest_memory_format());
   const auto [result, mean, rstd] =
       at::native_group_norm(x, weight, bias, samples, channels, places, groups, 1e-5);
-  list.add("aten::native_group_norm", {x, weight, bias, samples, channels, places, groups, 1e-5}, kReduction);
-  list.add("aten::native_group_norm", {x, kNone, kNone, samples, channels, places, groups, 1e-3}, kReduction);
+  list.add("aten::native_group_norm", {x, weight, bias, samples, channels, places, groups, 1e-5}, kSums);
+  list.add("aten::native_group_norm", {x, kNone, kNone, samples, channels, places, groups, 1e-3}, kSums);
   for (const Mask& mask : {Mask{true, true, true}, Mask{true, false, false}, Mask{false, true, true}}) {
     // torch 2.13 crashes here where it is asked for no gradient of an operand with channels last.
     if (!mask[0] && !x.is_contiguous()) continue;
     list.add("aten::native_group_norm_backward",
-             {grad, x, mean, rstd, weight, samples, channels, places, groups, mask_of(mask)}, kReduction);
+             {grad, x, mean, rstd, weight, samples, channels, places, groups, mask_of(mask)}, kSums);
   }
   list.add("aten::native_group_norm_backward",
            {grad, x, mean, rstd, kNone, samples, channels, places, groups, mask_of({true, false, false})},
-           kReduction);
+           kSums);
 }
 
 }  // namespace

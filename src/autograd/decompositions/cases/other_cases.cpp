@@ -82,16 +82,16 @@ void add_statistics(CaseList& list) {
   for (const std::string op : {"var", "std", "var_mean", "std_mean"}) {
     for (const c10::IValue& dim : dims) {
       for (const c10::IValue& correction : std::vector<c10::IValue>{kNone, 0, 2, 1.5}) {
-        list.add("aten::" + op + ".correction", {x, dim, correction, false}, 2);
+        list.add("aten::" + op + ".correction", {x, dim, correction, false});
       }
-      list.add("aten::" + op + ".correction", {x, dim, 1, true}, 2);
+      list.add("aten::" + op + ".correction", {x, dim, 1, true});
     }
     list.add("aten::" + op + ".correction", {normal({}), kNone, 0, false});
   }
   for (const double order : {0.0, 1.0, 2.0, 3.5, -1.0, kInfinity, -kInfinity}) {
     for (const c10::IValue& dim : std::vector<c10::IValue>{kNone, Dims{1}, Dims{0, 2}}) {
-      list.add("aten::linalg_vector_norm", {x, order, dim, false, kNone}, 2);
-      list.add("aten::linalg_vector_norm", {x, order, dim, true, kNone}, 2);
+      list.add("aten::linalg_vector_norm", {x, order, dim, false, kNone});
+      list.add("aten::linalg_vector_norm", {x, order, dim, true, kNone});
     }
   }
   const auto in_double = static_cast<int64_t>(at::kDouble);

@@ -28,10 +28,6 @@ struct Grouping {
   Tensor split_parameter(const Tensor& x) const { return x.view({1, groups, in_group()}); }
 };
 
-Tensor dense(const Tensor& x) {
-  return x.is_contiguous() ? x : at::clone(x, at::MemoryFormat::Contiguous);
-}
-
 /// Dense results with the order of dimensions that `like` has in memory.
 Tensor as_in(const Tensor& like, const Tensor& result) {
   return like.is_contiguous() ? result : at::clone(result, like.suggest_memory_format());

@@ -9,12 +9,6 @@ namespace {
 using at::IntArrayRef;
 using at::Tensor;
 
-c10::List<std::optional<Tensor>> first_dimension(const Tensor& indices) {
-  c10::List<std::optional<Tensor>> list;
-  list.push_back(indices);
-  return list;
-}
-
 /// A row for each word, and in it the sum of what its places in `indices` give.
 Tensor embedding_backward(const Tensor& grad, const Tensor& indices, int64_t words, int64_t padding,
                           bool scale_by_frequency) {

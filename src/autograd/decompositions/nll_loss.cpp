@@ -21,11 +21,7 @@ struct Targets {
   Tensor counts;
   Tensor classes;
 
-  Tensor weights(const Tensor& of_classes) const {
-    c10::List<std::optional<Tensor>> indices;
-    indices.push_back(classes);
-    return at::index(of_classes, indices);
-  }
+  Tensor weights(const Tensor& of_classes) const { return at::index(of_classes, first_dimension(classes)); }
   Tensor or_zero(const Tensor& x) const { return at::where(counts, x, number_like(x, 0)); }
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/OpMathType.h>
 #include <ATen/ops/_to_copy.h>
+#include <ATen/ops/clone.h>
 #include <ATen/ops/scalar_tensor.h>
 
 namespace halftone {
@@ -16,6 +17,16 @@ at::Tensor number_like(const at::Tensor& like, const at::Scalar& value) {
 
 at::Tensor given(const std::optional<at::Tensor>& tensor) {
   return tensor.value_or(at::Tensor());
+}
+
+at::Tensor dense(const at::Tensor& tensor) {
+  return tensor.is_contiguous() ? tensor : at::clone(tensor, at::MemoryFormat::Contiguous);
+}
+
+c10::List<std::optional<at::Tensor>> first_dimension(const at::Tensor& indices) {
+  c10::List<std::optional<at::Tensor>> list;
+  list.push_back(indices);
+  return list;
 }
 
 at::ScalarType op_math_type(at::ScalarType type) {

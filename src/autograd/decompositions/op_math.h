@@ -19,6 +19,12 @@ at::Tensor number_like(const at::Tensor& like, const at::Scalar& value);
 /// Undefined where there is none. c10 gives "no tensor" as an empty optional or as an undefined tensor.
 at::Tensor given(const std::optional<at::Tensor>& tensor);
 
+/// `tensor` itself where it is contiguous.
+at::Tensor dense(const at::Tensor& tensor);
+
+/// What at::index takes where only the first dimension is indexed.
+c10::List<std::optional<at::Tensor>> first_dimension(const at::Tensor& indices);
+
 /// float for half and bfloat16, else the type itself.
 at::ScalarType op_math_type(at::ScalarType type);
 

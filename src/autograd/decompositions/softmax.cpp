@@ -15,11 +15,6 @@ Tensor shifted(const Tensor& x, int64_t dim) {
   return x.numel() == 0 ? x : x - at::amax(x, dim, true);
 }
 
-/// Softmaxes give dense results whatever the operand's strides are.
-Tensor dense(const Tensor& x) {
-  return x.is_contiguous() ? x : at::clone(x, at::MemoryFormat::Contiguous);
-}
-
 Tensor softmax(const Tensor& x, int64_t dim) {
   const Tensor powers = shifted(x, dim).exp();
   return powers / powers.sum(dim, true);
@@ -30,6 +25,7 @@ Tensor log_softmax(const Tensor& x, int64_t dim) {
   return logits - logits.exp().sum(dim, true).log();
 }
 
+/// Results are dense whatever the operand's strides are.
 template <typename Function>
 Decomposition any_softmax(Function function) {
   return boxed([function](const Tensor& x, int64_t dim, bool half_to_float) {

@@ -143,8 +143,8 @@ def is_needed(line, seen):
     tensors = [o for o in line["operands"] if isinstance(o, dict) and "type" in o]
     if any(t["type"] == "Double" for t in tensors):
         return False
-    shape = [(t["type"], len(t["sizes"]), 0 in t["sizes"], t["strides"] == sorted(t["strides"])) for t in tensors]
-    key = json.dumps([line["op"], line["operators"], shape, [o is None for o in line["operands"]]])
+    kinds = [(t["type"], 0 in t["sizes"]) for t in tensors]
+    key = json.dumps([line["op"], line["operators"], kinds, [o is None for o in line["operands"]]])
     new = key not in seen
     seen.add(key)
     return new
@@ -166,7 +166,7 @@ def main():
     output = subprocess.run([sys.argv[1]], check=True, capture_output=True, text=True).stdout
     seen = set()
     lines = [line for line in map(json.loads, output.splitlines()) if is_needed(line, seen)]
-    assert len(lines) > 500, f"only {len(lines)} calls"
+    assert len(lines) > 300, f"only {len(lines)} calls"
     different = collections.defaultdict(set)
     for line in lines:
         difference = compare(line)

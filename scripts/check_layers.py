@@ -20,6 +20,8 @@ MAY_USE = {
     "capture": {"base", "archive", "graph"},
     "quant": {"base", "cpu", "kernels", "graph"},
     "compiler": {"base", "cpu", "kernels", "graph", "quant"},
+    "autograd": {"base", "graph", "capture"},
+    "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "quant"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}

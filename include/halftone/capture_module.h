@@ -39,6 +39,8 @@ struct CaptureOptions {
   /// from call to call: random numbers, numbers and sizes that depend on data, moves to other devices. All
   /// others are refused, with the layer. GraphModule::notes lists what became constant.
   std::vector<std::string> allow;
+  /// Random draws are nodes, which draw anew in each run; else they are refused as above.
+  bool keep_random = false;
   std::vector<DynamicDim> dynamic;
   /// Arguments of other sizes: dimensions whose sizes differ are dynamic. Their symbols are s0, s1, … unless
   /// `dynamic` names them.

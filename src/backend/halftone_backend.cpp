@@ -41,8 +41,8 @@ class InferenceModel final : public GraphExecutor {
 
   std::vector<c10::IValue> run(const ExecutorCall& call) const override {
     refuse_gradients(*original_, call);
-    const c10::AutoGradMode no_grad(false);
-    return model_->run(call);
+    return model_->run(
+        call);  // in the caller's grad mode: some operators keep more for backward where it is on
   }
   const Graph& graph() const override { return model_->graph(); }
 
@@ -80,7 +80,7 @@ std::vector<Backend> halftone_backends() {
     return function_of(module, std::make_shared<const InferenceModel>(module, compile_options(options)));
   };
   return {
-      {{"halftone", {}, "native kernels and planned memory, for inference; weights are frozen"}, compiler}};
+      {{"halftone", {"freezes"}, "native kernels, planned memory, frozen weights; for inference"}, compiler}};
 }
 
 }  // namespace halftone

@@ -218,7 +218,8 @@ void check_other_data(const TraceRequest& request, const std::vector<c10::IValue
 std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const ForwardFunction& forward,
                                             const std::vector<c10::IValue>& examples,
                                             const CaptureOptions& wanted) {
-  const TraceRequest request{module, forward, wanted.input_names, {wanted.allow.begin(), wanted.allow.end()}};
+  const TraceRequest request{
+      module, forward, wanted.input_names, {wanted.allow.begin(), wanted.allow.end()}, wanted.keep_random};
   std::vector<std::string> notes;
   const CaptureOptions options =
       wanted.find_dynamic ? find_dynamic(request, examples, wanted, notes) : wanted;
@@ -237,7 +238,9 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
   result->sample_inputs = traced.inputs;
   result->notes = std::move(notes);
   result->ranges = sizes.ranges;
-  if (options.check) {
+  if (options.check && traced.drew) {
+    result->notes.emplace_back("not compared with the model: it draws random numbers");
+  } else if (options.check) {
     // The last sizes took part in the solution least: the first ones fix it.
     check_replay(result, traces.back());
     check_smallest(request, sizes, result);

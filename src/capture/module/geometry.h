@@ -38,6 +38,13 @@ struct Geometry {
   }
 };
 
+/// Of a graph without symbols.
+inline std::vector<int64_t> constant_sizes(const std::vector<SymExpr>& sizes) {
+  std::vector<int64_t> numbers;
+  for (const SymExpr& size : sizes) numbers.push_back(size.constant());
+  return numbers;
+}
+
 /// Sizes, strides and dtype as a graph keeps them.
 inline TensorMeta tensor_meta(const at::Tensor& tensor) {
   TensorMeta meta;

@@ -9,12 +9,12 @@ namespace {
 
 thread_local Tracer* current = nullptr;
 
+template <TraceLevel level>
 void trace(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   // Another thread's mode reaches this one where torch hands it on; its tracer does not.
   if (!current) {
     const PauseTracing pause;
-    return op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTracingKey),
-                              stack);
+    return op.redispatchBoxed(keys_below(level, keys), stack);
   }
   current->handle(op, keys, *stack);
 }
@@ -32,10 +32,12 @@ void check_modes() {
     fail(ErrorCode::kUnsupported, "a dispatch mode of the caller is on: {}", c10::toString(extra));
 }
 
-torch::Library listen() {
+torch::Library listen(TraceLevel level) {
   check_modes();
-  torch::Library library(torch::Library::IMPL, "_", kTracingKey, __FILE__, __LINE__);
-  library.fallback(torch::CppFunction::makeFromBoxedFunction<&trace>());
+  torch::Library library(torch::Library::IMPL, "_", tracing_key(level), __FILE__, __LINE__);
+  library.fallback(level == TraceLevel::kAboveAutograd
+                       ? torch::CppFunction::makeFromBoxedFunction<&trace<TraceLevel::kAboveAutograd>>()
+                       : torch::CppFunction::makeFromBoxedFunction<&trace<TraceLevel::kBelowAutograd>>());
   return library;
 }
 
@@ -43,7 +45,8 @@ torch::Library listen() {
 
 CaptureTurn::CaptureTurn() : lock_(take_turn()) {}
 
-Listening::Listening(Tracer& tracer) : library_(listen()), include_(kTracingKey) {
+Listening::Listening(Tracer& tracer)
+    : library_(listen(tracer.level())), include_(tracing_key(tracer.level())) {
   current = &tracer;
 }
 

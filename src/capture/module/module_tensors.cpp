@@ -14,6 +14,16 @@ ModuleTensors::ModuleTensors(torch::nn::Module& module) {
   visit(module, "");
 }
 
+ModuleTensors::ModuleTensors(const Graph& graph, const TensorMap& tensors) {
+  for (const GraphInput& input : graph.inputs()) {
+    const auto found = tensors.find(input.target);
+    if (input.kind == InputKind::kUser || found == tensors.end()) continue;
+    const size_t dot = input.target.rfind('.');
+    add(input.target, dot == std::string::npos ? "" : input.target.substr(0, dot), input.kind, found->second);
+  }
+  for (const auto& node : graph.nodes()) types_.emplace(node->source().layer, node->source().module_type);
+}
+
 void ModuleTensors::visit(torch::nn::Module& module, const std::string& layer) {
   if (!layers_.emplace(&module, layer).second) return;
   types_[layer] = module.name();

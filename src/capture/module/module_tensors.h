@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph_module.h"
 
 namespace torch::nn {
 class Module;
@@ -30,6 +30,8 @@ class ModuleTensors {
  public:
   ModuleTensors() = default;  ///< of no module: there are no names
   explicit ModuleTensors(torch::nn::Module& module);
+  /// Of a graph module: layers are what stands before the last dot.
+  ModuleTensors(const Graph& graph, const TensorMap& tensors);
 
   const std::vector<ModuleTensor>& tensors() const { return tensors_; }
   /// Those in a storage; empty where it is not the module's.

@@ -85,17 +85,6 @@ bool is_pure(const FunctionSchema& schema, size_t results) {
   });
 }
 
-std::optional<PureForm> pure_form_of_inplace(const c10::OperatorHandle& op,
-                                             const std::vector<size_t>& written) {
-  c10::OperatorName name = op.operator_name();
-  if (!name.name.ends_with('_') || name.name.ends_with("__") || written.size() != 1) return std::nullopt;
-  name.name.pop_back();
-  const auto pure = c10::Dispatcher::singleton().findSchema(name);
-  if (!pure || !is_pure(pure->schema(), 1) || !same_arguments(pure->schema(), op.schema(), {}))
-    return std::nullopt;
-  return PureForm{*pure, written, false};
-}
-
 /// Overloads by operator name. Made once: it is asked for only by models that use out variants.
 std::vector<std::string> overloads_of(const std::string& name) {
   static std::mutex mutex;
@@ -109,6 +98,26 @@ std::vector<std::string> overloads_of(const std::string& name) {
   const auto [begin, end] = all.equal_range(name);
   for (auto entry = begin; entry != end; ++entry) overloads.push_back(entry->second);
   return overloads;
+}
+
+/// bernoulli.p for bernoulli_.float, normal_functional for normal_: not all overloads are called alike.
+std::optional<PureForm> pure_form_of_inplace(const c10::OperatorHandle& op,
+                                             const std::vector<size_t>& written) {
+  c10::OperatorName name = op.operator_name();
+  if (!name.name.ends_with('_') || name.name.ends_with("__") || written.size() != 1) return std::nullopt;
+  name.name.pop_back();
+  const auto fits = [&](const c10::OperatorName& candidate) -> std::optional<PureForm> {
+    const auto pure = c10::Dispatcher::singleton().findSchema(candidate);
+    if (!pure || !is_pure(pure->schema(), 1) || !same_arguments(pure->schema(), op.schema(), {}))
+      return std::nullopt;
+    return PureForm{*pure, written, false};
+  };
+  if (auto form = fits(name)) return form;
+  for (const std::string& candidate : {name.name, name.name + "_functional"}) {
+    for (const std::string& overload : overloads_of(candidate))
+      if (auto form = fits({candidate, overload})) return form;
+  }
+  return std::nullopt;
 }
 
 std::optional<PureForm> pure_form_of_out(const c10::OperatorHandle& op, const std::vector<size_t>& written) {

@@ -18,16 +18,10 @@ std::string name_hint(std::string_view target) {
   return std::string(target.substr(0, target.find('.')));
 }
 
-std::vector<int64_t> constants(const std::vector<SymExpr>& sizes) {
-  std::vector<int64_t> numbers;
-  for (const SymExpr& size : sizes) numbers.push_back(size.constant());
-  return numbers;
-}
-
 c10::IValue without_data(const Argument& argument, const c10::TypePtr& type) {
   if (const Value* value = argument.value()) {
     const TensorMeta& meta = *value->meta();
-    return at::empty_strided(constants(meta.sizes), constants(meta.strides),
+    return at::empty_strided(constant_sizes(meta.sizes), constant_sizes(meta.strides),
                              at::dtype(meta.dtype).device(c10::kMeta));
   }
   const Argument::List* list = argument.list();

@@ -233,6 +233,10 @@ std::vector<TensorBook::Mutation> TensorBook::mutations() const {
   return result;
 }
 
+std::optional<size_t> TensorBook::try_input_of(const at::Tensor& tensor) {
+  return entry_of(tensor).base().input;
+}
+
 void TensorBook::check_memory() {
   for (const auto& entry : entries_) {
     if (!entry->input || !entry->memory->watched) continue;

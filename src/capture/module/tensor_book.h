@@ -55,6 +55,8 @@ class TensorBook {
     Value* value = nullptr;
   };
   std::vector<Mutation> mutations() const;
+  /// The input of the graph whose memory the tensor shows; nothing for memory that the model made.
+  std::optional<size_t> try_input_of(const at::Tensor& tensor);
   /// Refuses writes past the dispatcher to buffers and inputs.
   void check_memory();
   TensorMap tensors() const { return tensors_; }

@@ -11,6 +11,7 @@
 
 #include "capture/module/trace.h"
 #include "capture/module/tracing_key.h"
+#include "graph/test_support.h"
 #include "halftone/capture_module.h"
 
 namespace halftone {
@@ -52,7 +53,8 @@ struct ModuleBytes {
 };
 
 inline bool nothing_is_registered() {
-  return !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kTracingKey);
+  return !c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(
+      tracing_key(TraceLevel::kAboveAutograd));
 }
 
 inline std::vector<c10::IValue> leaves_of(const c10::IValue& value) {
@@ -76,18 +78,6 @@ inline void expect_same(const c10::IValue& found, const c10::IValue& expected, d
     } else {
       EXPECT_TRUE(at::allclose(x, y, tolerance, tolerance, true)) << where << " result " << i;
     }
-  }
-}
-
-/// Runs `call` and expects a halftone::Error whose message holds all of `parts`.
-template <typename Call>
-void expect_error(ErrorCode code, std::initializer_list<std::string> parts, Call&& call) {
-  try {
-    call();
-    ADD_FAILURE() << "no error";
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    for (const std::string& part : parts) EXPECT_THAT(error.what(), ::testing::HasSubstr(part));
   }
 }
 

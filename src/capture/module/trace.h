@@ -17,6 +17,7 @@ struct Trace {
   TensorMap tensors;
   CallSpec call;
   std::vector<std::string> notes;
+  bool drew = false;                 ///< random numbers
   bool frozen = false;               ///< results of allowed operators are in it
   std::vector<c10::IValue> inputs;   ///< the leaves, as they were before the run
   std::vector<c10::IValue> results;  ///< what the model gave for them, its leaves, copied
@@ -27,6 +28,7 @@ struct TraceRequest {
   const ForwardFunction& forward;
   const std::vector<std::string>& input_names;
   std::set<std::string> allow;
+  bool keep_random = false;
 };
 
 /// Leaves module, examples and random state as they were, also where it throws. Only in a CaptureTurn.

@@ -2,13 +2,13 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/autocast_mode.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 
 #include <cstring>
 
 #include "base/errors.h"
 #include "capture/module/arguments.h"
 #include "capture/module/geometry.h"
-#include "capture/module/tracing_key.h"
 #include "halftone/quantized_tensor.h"
 
 namespace halftone {
@@ -90,12 +90,46 @@ OutputSpec spec_of(const c10::IValue& output) {
   return {.type = ValueType::kNone};
 }
 
+/// What runs below autograd is not differentiated: the formulas above it are what backward is made of.
+class WithoutAutograd {
+ public:
+  explicit WithoutAutograd(TraceLevel level) {
+    if (level == TraceLevel::kBelowAutograd) guard_.emplace();
+  }
+
+ private:
+  std::optional<at::AutoDispatchBelowADInplaceOrView> guard_;
+};
+
+bool is_composite(const c10::OperatorHandle& op) {
+  return op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
+         !op.hasKernelForDispatchKey(c10::DispatchKey::CPU);
+}
+
 }  // namespace
+
+const Decomposition* Tracer::try_decomposition(const std::string& target) const {
+  if (!options_.decompositions) return nullptr;
+  const auto known = options_.decompositions->find(target);
+  return known == options_.decompositions->end() ? nullptr : &known->second;
+}
+
+// Below autograd only: what decompositions call goes past autograd, so composite operators come whole there.
+bool Tracer::take_apart(const Call& call, torch::jit::Stack& stack) {
+  const WithoutAutograd guard(options_.level);
+  if (const Decomposition* known = try_decomposition(call.target)) {
+    (*known)(stack);
+    return true;
+  }
+  if (!is_composite(call.op) || reads_metadata_only(call.op)) return false;
+  call.run(stack);
+  return true;
+}
 
 void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack) {
   const size_t count = op.schema().arguments().size();
   Call call{op,
-            keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTracingKey),
+            keys_below(options_.level, keys),
             target_of(op),
             {stack.end() - static_cast<ptrdiff_t>(count), stack.end()}};
   // The kernels of quantized tensors call operators on the parts: those are what the graph is made of.
@@ -103,11 +137,13 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   const bool statistics = updates_statistics(op, call.args);
   // Made of batch norm and copies, which are traced one by one.
   if (statistics && op.operator_name().name == "aten::instance_norm") return call.run(stack);
+  if (options_.level == TraceLevel::kBelowAutograd && !statistics && take_apart(call, stack)) return;
   const PauseTracing pause;
+  const WithoutAutograd guard(options_.level);
   place_ = tape_.place();
   last_target_ = call.target;
   try {
-    check_no_autocast();
+    if (options_.level == TraceLevel::kAboveAutograd) check_no_autocast();
     if (reads_metadata_only(op) || op.operator_name().name == "aten::requires_grad_") return call.run(stack);
     if (statistics) return record_statistics(call, stack);
     if (changes_geometry(op)) return record_geometry(call, stack);
@@ -135,7 +171,7 @@ std::vector<NamedArgument> Tracer::arguments(const c10::OperatorHandle& op, cons
 }
 
 void Tracer::refuse_unless_allowed(const std::string& target, const char* what) {
-  if (!allow_.contains(target)) {
+  if (!options_.allow.contains(target)) {
     fail(ErrorCode::kUnsupported,
          "{}; its result would be frozen into the graph: CaptureOptions::allow with \"{}\" asks for that",
          what, target);
@@ -148,7 +184,7 @@ void Tracer::refuse_unless_allowed(const std::string& target, const char* what) 
 // ways give the same result, so the comparison is accepted there: where the next parameters that are read are
 // an attention's.
 bool Tracer::is_harmless_comparison(const Call& call) {
-  if (call.target != "aten::equal" || allow_.contains(call.target)) return false;
+  if (call.target != "aten::equal" || options_.allow.contains(call.target)) return false;
   if (book_.value_of(call.args[0].toTensor()) == book_.value_of(call.args[1].toTensor())) return true;
   comparison_ = place_;
   return true;
@@ -194,8 +230,8 @@ void Tracer::record(const Call& call, torch::jit::Stack& stack) {
   const bool random = draws(call.op, call.args, [&] { call.run(stack); });
   const Values outputs = torch::jit::last(stack, call.op.schema().returns().size()).vec();
   const bool data = tape_.depends_on_data(inputs);
-  const char* refused = random                                    ? "draws random numbers"
-                        : data && gives_number_from_data(call.op) ? "gives a number that depends on data"
+  const char* refused = random && (generator || !options_.keep_random) ? "draws random numbers"
+                        : data && gives_number_from_data(call.op)      ? "gives a number that depends on data"
                         : data && gives_size_from_data(call.op, call.args)
                             ? "gives a size that depends on data"
                         : leaves_cpu(outputs) ? "moves data to another device"
@@ -234,7 +270,8 @@ Tracer::Values Tracer::run_pure(const c10::OperatorHandle& op, const Values& arg
   torch::jit::Stack stack(args.begin(), args.end());
   const bool generator = names_generator(args);
   const std::vector<NamedArgument> inputs = generator ? std::vector<NamedArgument>() : arguments(op, args);
-  if (draws(op, args, [&] { op.callBoxed(stack); })) {
+  const bool random = draws(op, args, [&] { op.callBoxed(stack); });
+  if (random && (generator || !options_.keep_random)) {
     refuse_unless_allowed(target, "draws random numbers");
     make_constants(stack);
   } else {
@@ -307,7 +344,7 @@ void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
     book_.keep(target);
     written.emplace_back(target, copy);
   }
-  if (draws(call.op, call.args, [&] { call.run(stack); }))
+  if (draws(call.op, call.args, [&] { call.run(stack); }) && !options_.keep_random)
     refuse_unless_allowed(call.target, "draws random numbers");
   const Values outputs = torch::jit::last(stack, schema.returns().size()).vec();
   std::vector<OutputSpec> specs;
@@ -347,7 +384,13 @@ void Tracer::record_statistics(const Call& call, torch::jit::Stack& stack) {
   static const c10::OperatorHandle pure =
       c10::Dispatcher::singleton().findSchemaOrThrow("aten::_native_batch_norm_legit_functional", "");
   // input, weight, bias, running_mean, running_var, training, momentum, eps: in both spellings.
-  const Values results = run_pure(pure, Values(call.args.begin(), call.args.begin() + 8));
+  Values results(call.args.begin(), call.args.begin() + 8);
+  if (const Decomposition* known = try_decomposition(target_of(pure))) {
+    const ResumeTracing traced;
+    (*known)(results);
+  } else {
+    results = run_pure(pure, results);
+  }
   copy_into(call.args[3].toTensor(), results.at(3).toTensor());
   copy_into(call.args[4].toTensor(), results.at(4).toTensor());
   call.finish(stack, Values(results.begin(),

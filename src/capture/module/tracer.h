@@ -11,20 +11,31 @@
 #include "capture/module/operator_kinds.h"
 #include "capture/module/tape.h"
 #include "capture/module/tensor_book.h"
+#include "capture/module/tracing_key.h"
+#include "halftone/decompositions.h"
 
 namespace halftone {
+
+struct TracerOptions {
+  TraceLevel level = TraceLevel::kAboveAutograd;
+  /// Operators whose results may become constants although they would differ in the next call.
+  std::set<std::string> allow;
+  bool keep_random = false;  ///< draws are nodes, which draw anew in each run; else they are refused
+  const DecompositionTable* decompositions =
+      nullptr;  ///< operators that are recorded as what they are made of
+};
 
 /// The model runs for real; each call is recorded in its pure form. Not thread-safe: it belongs to the thread
 /// that captures.
 class Tracer {
  public:
-  /// `allow`: operators whose results may become constants although they would differ in the next call.
-  Tracer(Tape& tape, TensorBook& book, const std::set<std::string>& allow)
-      : tape_(tape), book_(book), allow_(allow) {}
+  Tracer(Tape& tape, TensorBook& book, TracerOptions options)
+      : tape_(tape), book_(book), options_(std::move(options)) {}
 
   void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
   Tape& tape() { return tape_; }
+  TraceLevel level() const { return options_.level; }
   /// To be called when the model has run.
   void finish() { settle_comparisons({}); }
   /// The operator that the model called last, and where: "aten::view in layer \"fc\"".
@@ -37,6 +48,8 @@ class Tracer {
  private:
   using Values = std::vector<c10::IValue>;
   struct Call;
+  const Decomposition* try_decomposition(const std::string& target) const;
+  bool take_apart(const Call& call, torch::jit::Stack& stack);
   void record(const Call& call, torch::jit::Stack& stack);
   void record_write(const Call& call, torch::jit::Stack& stack);
   void write_through_pure_form(const Call& call, const PureForm& form, torch::jit::Stack& stack);
@@ -59,7 +72,7 @@ class Tracer {
 
   Tape& tape_;
   TensorBook& book_;
-  const std::set<std::string>& allow_;
+  const TracerOptions options_;
   std::vector<std::string> notes_;
   bool drew_ = false;
   std::string last_target_;

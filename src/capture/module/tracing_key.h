@@ -1,4 +1,4 @@
-// The dispatch key that a capture listens at: the one place that names it.
+// The dispatch keys that a trace listens at: the one place that names them.
 #pragma once
 
 #include <c10/core/DispatchKeySet.h>
@@ -6,19 +6,50 @@
 
 namespace halftone {
 
-/// Above autograd, autocast and the key of quantized tensors. There a call is seen as the model wrote it,
-/// before composite operators fall apart: linear, layer_norm and attention are one node each, as torch.export
-/// has them, and sizes that only the decomposition needs never become operands. It is a mode: on in a thread
-/// by its local state, whatever the tensors are. torch keeps the key for tests and registers nothing for it.
-inline constexpr c10::DispatchKey kTracingKey = c10::DispatchKey::TESTING_ONLY_GenericMode;
+/// Where a call is seen. Both keys are modes: on in a thread by its local state, whatever the tensors are.
+enum class TraceLevel {
+  /// As the model wrote it, before composite operators fall apart: linear, layer_norm and attention are one
+  /// node each, as torch.export has them, and sizes that only the decomposition needs never become operands.
+  /// Above autograd, autocast and the key of quantized tensors. torch keeps the key for tests.
+  kAboveAutograd,
+  /// What autograd has a formula for, and what those formulas call in backward. torch builds a fake-tensor
+  /// mode on this key; 2.13 registers nothing for it yet.
+  kBelowAutograd,
+};
+
+constexpr c10::DispatchKey tracing_key(TraceLevel level) {
+  return level == TraceLevel::kAboveAutograd ? c10::DispatchKey::TESTING_ONLY_GenericMode
+                                             : c10::DispatchKey::Fake;
+}
+
+/// The keys that a call seen at this level goes on to.
+inline c10::DispatchKeySet keys_below(TraceLevel level, c10::DispatchKeySet keys) {
+  return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, tracing_key(level));
+}
+
+inline c10::DispatchKeySet all_tracing_keys() {
+  return c10::DispatchKeySet(
+      {tracing_key(TraceLevel::kAboveAutograd), tracing_key(TraceLevel::kBelowAutograd)});
+}
 
 /// While it lives, calls of this thread are not traced.
 class PauseTracing {
  public:
-  PauseTracing() : guard_(kTracingKey) {}
+  PauseTracing() : guard_(all_tracing_keys()) {}
 
  private:
   c10::impl::ExcludeDispatchKeyGuard guard_;
+};
+
+/// While it lives, they are again.
+class ResumeTracing {
+ public:
+  ResumeTracing()
+      : guard_(c10::impl::tls_local_dispatch_key_set().included_,
+               c10::impl::tls_local_dispatch_key_set().excluded_ - all_tracing_keys()) {}
+
+ private:
+  c10::impl::ForceDispatchKeyGuard guard_;
 };
 
 }  // namespace halftone

@@ -1,0 +1,173 @@
+// training_bench [--quick]: a training step in eager and compiled, taking turns in one run: milliseconds and
+// the peak of tensors' memory. Fails where a limit is missed.
+#include <ATen/Functions.h>
+#include <ATen/Parallel.h>
+#include <c10/core/CPUAllocator.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "halftone/aot_autograd.h"
+#include "halftone/backend.h"
+#include "training/models.h"
+
+namespace {
+
+using namespace halftone;
+
+/// torch's own allocator, with a count of what is alive.
+class CountingAllocator final : public c10::Allocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    c10::DataPtr data = inner_->allocate(bytes);
+    const size_t now = current_ += bytes;
+    for (size_t peak = peak_; now > peak && !peak_.compare_exchange_weak(peak, now);) {
+    }
+    auto* counted = new Counted{std::move(data), bytes, this};
+    return {counted->data.get(), counted, &release, c10::Device(c10::kCPU)};
+  }
+  void copy_data(void* to, const void* from, size_t bytes) const override { std::memcpy(to, from, bytes); }
+  /// Bytes at the peak of what runs, beyond those that were alive before.
+  template <typename Run>
+  size_t peak_of(const Run& run) {
+    const size_t before = current_;
+    peak_ = before;
+    run();
+    return peak_ - before;
+  }
+
+ private:
+  struct Counted {
+    c10::DataPtr data;
+    size_t bytes;
+    CountingAllocator* owner;
+  };
+  static void release(void* context) {
+    auto* counted = static_cast<Counted*>(context);
+    counted->owner->current_ -= counted->bytes;
+    delete counted;
+  }
+  c10::Allocator* inner_ = c10::GetCPUAllocator();
+  std::atomic<size_t> current_{0}, peak_{0};
+};
+
+struct Contender {
+  std::string name;
+  ForwardFunction forward;
+  std::vector<double> times;
+  size_t peak = 0;
+};
+
+AotOptions options_of(const std::string& name) {
+  AotOptions options;
+  options.fw_compiler = nop_compiler();
+  if (name == "aot_eager") return options;
+  if (name == "halftone") options.fw_compiler = lookup_backend("halftone");
+  options.decompositions = default_decompositions;
+  options.debug_assert = name != "halftone";
+  const double budget = name == "min-cut, budget 0.5" ? 0.5 : 1.0;
+  options.partition_fn = [budget](const JointGraph& joint) {
+    return min_cut_rematerialization_partition(joint, {budget});
+  };
+  return options;
+}
+
+at::Tensor step(const TrainingModel& model, const ForwardFunction& forward) {
+  model.module->zero_grad();
+  const at::Tensor loss = forward(model.examples).toTensor().square().mean();
+  loss.backward();
+  return loss;
+}
+
+std::vector<at::Tensor> gradients(const TrainingModel& model) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& parameter : model.module->parameters()) all.push_back(parameter.grad().clone());
+  return all;
+}
+
+/// The answer first: gradients are eager's.
+void check(const TrainingModel& model, Contender& contender, const std::vector<at::Tensor>& expected) {
+  step(model, contender.forward);
+  const std::vector<at::Tensor> found = gradients(model);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (!at::allclose(found[i], expected[i], 1e-4, 1e-6))
+      throw std::runtime_error(contender.name + ": a gradient is not eager's");
+  }
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+bool report(const TrainingModel& model, const std::vector<Contender>& contenders) {
+  bool met = true;
+  std::printf("%s\n  %-28s %9s %9s %9s %10s %7s\n", model.name.c_str(), "", "ms", "p10", "of eager",
+              "peak MB", "of it");
+  const Contender& eager = contenders.front();
+  for (const Contender& one : contenders) {
+    std::vector<double> sorted = one.times;
+    std::sort(sorted.begin(), sorted.end());
+    const double ratio = median(one.times) / median(eager.times);
+    const double memory = static_cast<double>(one.peak) / static_cast<double>(eager.peak);
+    std::string verdict;
+    if (one.name == "aot_eager") verdict = ratio <= 1.05 ? "PASS (time <= 1.05)" : "FAIL (time <= 1.05)";
+    if (one.name == "min-cut" && model.name == "character_transformer")
+      verdict = memory < 1 ? "PASS (memory < 1)" : "FAIL (memory < 1)";
+    met = met && !verdict.starts_with("FAIL");
+    std::printf("  %-28s %9.3f %9.3f %9.3f %10.3f %7.3f  %s\n", one.name.c_str(), median(one.times),
+                sorted[sorted.size() / 10], ratio, static_cast<double>(one.peak) / 1e6, memory,
+                verdict.c_str());
+  }
+  return met;
+}
+
+bool measure(TrainingModel model, CountingAllocator& allocator, double seconds) {
+  std::vector<Contender> contenders = {{"eager", model.forward, {}}};
+  for (const char* name : {"aot_eager", "min-cut", "min-cut, budget 0.5", "halftone"})
+    contenders.push_back(
+        {name, AotAutograd(options_of(name))(*model.module, model.forward, model.examples), {}});
+  step(model, model.forward);
+  const std::vector<at::Tensor> expected = gradients(model);
+  for (Contender& contender : contenders) {
+    check(model, contender, expected);
+    model.module->zero_grad();
+    contender.peak = allocator.peak_of([&] { step(model, contender.forward); });
+  }
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (std::chrono::steady_clock::now() < end || contenders.front().times.size() < 7) {
+    for (Contender& contender : contenders) {
+      const auto start = std::chrono::steady_clock::now();
+      step(model, contender.forward);
+      contender.times.push_back(
+          std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    }
+  }
+  return report(model, contenders);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const bool quick = argc > 1 && std::strcmp(argv[1], "--quick") == 0;
+  static CountingAllocator allocator;
+  c10::SetCPUAllocator(&allocator, /*priority=*/100);
+  std::printf("threads: %d\n", at::get_num_threads());
+  try {
+    bool met = true;
+    for (const char* name : {"mlp", "residual_convolutions", "transformer_encoder_layer"})
+      met = measure(training_model(name), allocator, quick ? 0.5 : 4) && met;
+    met = measure(character_transformer(96, 128, 4, 8, 128), allocator, quick ? 2 : 20) && met;
+    return met ? 0 : 1;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "training_bench: %s\n", error.what());
+    return 1;
+  }
+}

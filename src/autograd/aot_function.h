@@ -1,0 +1,49 @@
+// What AotAutograd gives back: compiled forward and backward as one differentiable function.
+#pragma once
+
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/saved_variable.h>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "capture/module/joint_trace.h"
+#include "halftone/graph_compiler.h"
+
+namespace halftone {
+
+/// Everything that the calls share. Immutable but for backward, which is compiled at its first use.
+struct AotProgram {
+  JointTrace trace;  ///< without its graph, which was parted
+  std::vector<TensorMeta> tangents;
+  /// For each primal: which tangents its gradient is computed from.
+  std::vector<std::vector<bool>> depends;
+  std::vector<TensorMeta> leaves;  ///< of the arguments' tensors, as they were traced
+  std::vector<size_t> same_as;     ///< for each leaf of the arguments, the first that is the same tensor
+  std::vector<c10::IValue> fixed;  ///< leaves that are no tensors must be these
+  bool debug_assert = false;
+  /// An operator of the graph does something else where grad mode is off (recurrent layers of oneDNN keep no
+  /// workspace then): forward runs with it on.
+  bool grad_mode = false;
+  std::string name;
+  CompiledFunction forward;
+  size_t saved = 0;
+
+  std::shared_ptr<GraphModule> backward_graph;  ///< nullptr in an inference program
+  GraphCompiler backward_compiler;
+  CompilerOptions options;
+
+  /// Compiles at the first call; a failure is raised to that caller and tried again by the next.
+  const CompiledFunction& backward() const;
+
+ private:
+  mutable std::mutex mutex_;
+  mutable CompiledFunction backward_;
+};
+
+/// Flat arguments in, flat results out, differentiable where the program has a backward.
+std::vector<c10::IValue> run_aot(const std::shared_ptr<const AotProgram>& program,
+                                 std::vector<c10::IValue> leaves);
+
+}  // namespace halftone

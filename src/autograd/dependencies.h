@@ -1,0 +1,13 @@
+// What a joint graph's outputs are computed from.
+#pragma once
+
+#include <vector>
+
+#include "halftone/joint_graph.h"
+
+namespace halftone {
+
+/// For each primal: which tangents its gradient depends on. All false where it has no gradient.
+std::vector<std::vector<bool>> tangents_behind_gradients(const JointGraph& joint);
+
+}  // namespace halftone

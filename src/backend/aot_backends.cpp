@@ -30,7 +30,7 @@ Backend aot_eager_decomp_partition() {
 Backend aot_ts() {
   AotOptions options = mem_efficient_fusion_options(/*use_decomps=*/true);
   options.name = "aot_ts";
-  return {{options.name, {"legacy"}, "forward and backward as TorchScript, with the min-cut partitioner"},
+  return {{options.name, {"legacy"}, "forward and backward as TorchScript; the min-cut partitioner"},
           AotAutograd(options)};
 }
 

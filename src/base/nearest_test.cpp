@@ -17,8 +17,8 @@ TEST(NearestName, GivesNothingWhereNothingIsNear) {
 }
 
 TEST(NearestFirst, KeepsAllNamesAndTheOrderOfEqualOnes) {
-  EXPECT_EQ(nearest_first("egaer", {"ts", "aot_eager", "eager"}),
-            (std::vector<std::string>{"eager", "aot_eager", "ts"}));
+  EXPECT_EQ(nearest_first("aot_eagr", {"ts", "eager", "aot_eager"}),
+            (std::vector<std::string>{"aot_eager", "eager", "ts"}));
   EXPECT_EQ(nearest_first("x", {"b", "a"}), (std::vector<std::string>{"b", "a"}));
 }
 

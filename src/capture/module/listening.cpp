@@ -1,5 +1,8 @@
 #include "capture/module/listening.h"
 
+#include <ATen/ops/dropout_native.h>
+#include <ATen/ops/native_dropout.h>
+
 #include "base/errors.h"
 #include "capture/module/tracing_key.h"
 #include "halftone/capture_module.h"
@@ -41,12 +44,28 @@ torch::Library listen(TraceLevel level) {
   return library;
 }
 
+/// Dropout would fall apart above the key, into a mask of floats that backward keeps. One operator instead,
+/// whose mask takes a byte for each element; the random stream is eager's (for doubles it may not be).
+at::Tensor whole_dropout(const at::Tensor& input, double p, bool train) {
+  const bool draws = train && p > 0 && p < 1 && input.numel() > 0 && input.scalar_type() != c10::kDouble;
+  if (!current || !draws) return at::native::dropout(input, p, train);
+  return std::get<0>(at::native_dropout(input, p, train));
+}
+
+torch::Library keep_dropout_whole(TraceLevel level) {
+  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
+  if (level == TraceLevel::kBelowAutograd) library.impl("dropout", TORCH_FN(whole_dropout));
+  return library;
+}
+
 }  // namespace
 
 CaptureTurn::CaptureTurn() : lock_(take_turn()) {}
 
 Listening::Listening(Tracer& tracer)
-    : library_(listen(tracer.level())), include_(tracing_key(tracer.level())) {
+    : library_(listen(tracer.level())),
+      dropout_(keep_dropout_whole(tracer.level())),
+      include_(tracing_key(tracer.level())) {
   current = &tracer;
 }
 

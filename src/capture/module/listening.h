@@ -31,6 +31,7 @@ class Listening {
 
  private:
   torch::Library library_;  ///< registered only while somebody listens: the key is on loan
+  torch::Library dropout_;  ///< likewise
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/zeros.h>
+#include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
 #include <atomic>

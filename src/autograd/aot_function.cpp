@@ -2,6 +2,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include <unordered_set>

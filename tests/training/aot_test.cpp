@@ -3,7 +3,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "halftone/aot_autograd.h"
 #include "halftone/log.h"
@@ -344,29 +343,6 @@ TEST(AotAutograd, DropoutDrawsAsEagerDoesAndOnlyOnce) {
   for (const int64_t seed : {1, 2})
     expect_same_step(training_step(model, compiled, seed), training_step(model, model.forward, seed),
                      "seeded");
-}
-
-TEST(AotAutograd, ManyThreadsForwardAndBackward) {
-  const TrainingModel model = training_model("layer_norm");
-  const ForwardFunction compiled = AotAutograd(nop_options())(*model.module, model.forward, model.examples);
-  std::vector<std::thread> threads;
-  std::atomic<int> wrong{0};
-  for (uint64_t t = 0; t < 8; ++t) {
-    threads.emplace_back([&, t] {
-      for (uint64_t i = 0; i < 1000; ++i) {
-        const at::Tensor x = seeded({5, 6}, t * 1000 + i).requires_grad_();
-        const at::Tensor result = compiled({x}).toTensor();
-        const auto gradient = torch::autograd::grad({result.sum()}, {x});
-        if (i % 100 != 0) continue;
-        const at::Tensor y = x.detach().clone().requires_grad_();
-        const at::Tensor eager = model.forward({y}).toTensor();
-        const auto expected = torch::autograd::grad({eager.sum()}, {y});
-        if (!at::allclose(result, eager) || !at::allclose(gradient[0], expected[0], 1e-5, 1e-6)) ++wrong;
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(wrong, 0);
 }
 
 TEST(AotHelpers, DeviceAndTypeOfInputs) {

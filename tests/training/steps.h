@@ -2,6 +2,7 @@
 #pragma once
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/format.h>
 
 #include "capture/module/test_support.h"
 #include "training/models.h"

@@ -17,6 +17,8 @@ LOAD = {"bench": "first result", "what": "fp32", "ms": 160.0, "load_ms": 60.0, "
 MODEL = [{"peer": "halftone-eager-fp32", "case": [1, 16], "ms": 8.0, "cos": 1.0},
          {"peer": "halftone-fp32", "case": [1, 16], "ms": 4.0, "cos": 1.0},
          {"peer": "ort", "case": [1, 16], "ms": 5.0, "cos": 1.0}, {"peer": "ort", "setup_and_run_s": 3.0}]
+TRAINING = {"model": "mlp", "way": "aot_eager", "ms": 0.15, "p10": 0.1, "time": 0.75, "peak_mb": 0.002, "memory": 1.0,
+            "verdict": "PASS (time <= 1.05)"}
 
 
 def lines(rows):
@@ -44,7 +46,9 @@ class PerformancePage(unittest.TestCase):
         (self.folder / "encoder.jsonl").write_text(lines(MODEL))
         (self.folder / "vision.jsonl").write_text(lines(MODEL[:2]))
         (self.folder / "load.txt").write_text("fp32 (90 MB)\n" + lines([LOAD]))
+        (self.folder / "training.jsonl").write_text(lines([TRAINING]))
         text = self.make()
+        self.assertIn("| mlp | aot_eager | 0.150 | 0.75 | 0.002 | 1.00 | PASS |", text)
         self.assertIn("make performance", text)
         self.assertIn("## Some CPU, 2 cores, avx2", text)
         self.assertRegex(text, r"Measured on \d{4}-\d\d-\d\d\.")
@@ -56,7 +60,7 @@ class PerformancePage(unittest.TestCase):
 
     def test_what_was_not_measured_is_said(self):
         text = self.make()
-        self.assertEqual(text.count("not measured.\n"), 4)  # encoder, ViT, loading, the other kind of CPU
+        self.assertEqual(text.count("not measured.\n"), 5)  # encoder, ViT, loading, training, the other kind of CPU
         self.assertIn("## CPUs with AVX-512 VNNI (Intel Ice Lake)\n\nnot measured.", text)
 
     def test_other_machines_stay(self):

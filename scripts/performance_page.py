@@ -4,7 +4,7 @@
     performance_page.py FOLDER PAGE
 
 FOLDER holds linear-*.json and attention-*.json of kernels_bench_peers, ort-*.jsonl where ONNX Runtime ran, encoder.jsonl and
-vision.jsonl (ours and the peers'), load.txt of backend_load_bench. A part that is not there is called "not measured".
+vision.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench. A part that is not there is called "not measured".
 The page has one section a kind of machine: that of the machine in FOLDER is replaced, the others are kept.
 """
 import datetime
@@ -131,6 +131,20 @@ def load_section(folder):
             *table(["file", "ms", "load", "compile", "plan and run", "private MB", "mapped MB", "arena MB", "within"], cells)]
 
 
+def training_section(folder):
+    """Training steps, compiled beside eager: time, and the peak of tensors' memory."""
+    title = ["### Training steps of small C++ models, beside libtorch's eager", ""]
+    path = folder / "training.jsonl"
+    if not path.exists():
+        return [*title, "not measured.", ""]
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    cells = [[row["model"], row["way"], f"{row['ms']:.3f}", f"{row['time']:.2f}", f"{row['peak_mb']:.3f}", f"{row['memory']:.2f}",
+              row["verdict"].split()[0] if row["verdict"] else ""] for row in rows]
+    return [*title, "Forward and backward. Wanted: aot_eager at most 1.05 of eager's time; min-cut with a budget below eager's memory on",
+            "the Transformer (width 128, 4 layers, 8 × 128 characters).", "",
+            *table(["model", "compiled by", "ms", "/eager", "peak MB", "/eager", "met"], cells)]
+
+
 def section(data, ort, folder):
     first = data[0]
     rows = [row for part in data for row in part.get("results", [])]
@@ -142,7 +156,7 @@ def section(data, ort, folder):
     lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", "", f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
     lines += model_section(folder, "encoder", "all-MiniLM-L6-v2 (batch, tokens)")
     lines += model_section(folder, "vision", "ViT-B/16 at 224² (batch)")
-    lines += load_section(folder) + ["### Kernels", ""]
+    lines += load_section(folder) + training_section(folder) + ["### Kernels", ""]
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
                     for t, p in sorted(largest.items())])

@@ -1,4 +1,5 @@
 // AotAutograd's own promises: which compiler gets what, gradients as in eager, counters, refusals.
+#include <ATen/autocast_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <filesystem>
@@ -202,6 +203,41 @@ TEST(AotAutograd, ViewsAsInputsAndOtherStridesAreRefused) {
   expect_error(ErrorCode::kGuard, {"type"}, [&] { compiled({x.detach().to(at::kDouble), y}); });
 }
 
+TEST(AotAutograd, InputsThatShareMemory) {
+  const at::Tensor base = seeded({6}), w = seeded({4}, 3).requires_grad_();
+  const at::Tensor x = base.slice(0, 0, 4), y = base.slice(0, 2, 6);
+  torch::nn::Module nothing;
+  const ForwardFunction forward = [](const std::vector<c10::IValue>& args) -> c10::IValue {
+    return (args[0].toTensor().exp() * args[1].toTensor() * args[2].toTensor()).sum();
+  };
+  const AotAutograd aot(nop_options());
+  const ForwardFunction compiled = aot(nothing, forward, {x, y, w});
+  const auto gradient = [&](const ForwardFunction& function) {
+    return torch::autograd::grad({function({x, y, w}).toTensor()}, {w})[0];
+  };
+  EXPECT_TRUE(at::equal(gradient(compiled), gradient(forward)));
+}
+
+TEST(AotAutograd, AutocastInsideTheModelIsPartOfTheGraph) {
+  torch::nn::Module nothing;
+  const ForwardFunction forward = [](const std::vector<c10::IValue>& args) -> c10::IValue {
+    at::autocast::set_autocast_enabled(at::kCPU, true);
+    const at::Tensor product = args[0].toTensor().mm(args[1].toTensor());
+    at::autocast::clear_cache();
+    at::autocast::set_autocast_enabled(at::kCPU, false);
+    return product.to(at::kFloat).sum();
+  };
+  const at::Tensor x = seeded({4, 8}).requires_grad_(), y = seeded({8, 4}, 2).requires_grad_();
+  const AotAutograd aot(nop_options());
+  const ForwardFunction compiled = aot(nothing, forward, {x, y});
+  const auto gradients = [&](const ForwardFunction& function) {
+    return torch::autograd::grad({function({x, y}).toTensor()}, {x, y});
+  };
+  const auto found = gradients(compiled), expected = gradients(forward);
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(at::equal(found[i], expected[i])) << i;
+  EXPECT_FALSE(at::equal(found[0], y.detach().sum(1).expand({4, 8}))) << "not in bfloat16";
+}
+
 TEST(AotAutograd, WrittenInputsAreWritten) {
   torch::nn::Module nothing;
   const ForwardFunction forward = [](const std::vector<c10::IValue>& args) -> c10::IValue {
@@ -313,6 +349,20 @@ TEST(AotAutograd, GraphsAreWrittenWhereTheOptionSays) {
   }
   std::filesystem::remove_all(folder);
   EXPECT_THAT(parts, ::testing::UnorderedElementsAre(".joint.txt", ".forward.txt", ".backward.txt"));
+}
+
+TEST(AotAutograd, TheEnvironmentSwitchesTheLogOn) {
+  std::vector<std::string> messages;
+  set_log_sink([&](LogLevel level, std::string_view text) {
+    if (level == LogLevel::kInfo) messages.emplace_back(text.substr(0, text.find(' ')));
+  });
+  const at::Tensor x = seeded({3}).requires_grad_();
+  setenv("HALFTONE_LOG_GRAPHS", "log", 1);
+  compiled_scalar({x, x});
+  unsetenv("HALFTONE_LOG_GRAPHS");
+  compiled_scalar({x, x});
+  set_log_sink({});
+  EXPECT_THAT(messages, ElementsAre("joint", "forward", "backward"));
 }
 
 TEST(AotAutograd, ResultsAreComparedWithTheTraceWhereAsked) {

@@ -96,6 +96,10 @@ PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint, c
   const JointGraph simple = partition::simplified(joint);
   const partition::JointUnits units(simple);
   const partition::ValueSet saved = partition::Chooser(units).choose(options.memory_budget);
+  // What backward computed for itself may now be forward's, and too costly for the rules to run again.
+  const partition::ValueSet otherwise = partition::saved_by_default(partition::JointUnits(joint));
+  if (partition::bytes_kept_alive(otherwise) < partition::bytes_kept_alive(saved))
+    return default_partition(joint);
   return partition::split_joint(simple, saved, units.backward_side_effects());
 }
 

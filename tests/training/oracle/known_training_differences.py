@@ -54,5 +54,6 @@ NOTHING_TO_RECOMPUTE = {
         "residual_convolutions", "embedding", "tied_weights", "gru", "multihead_attention", "scaled_dot_product_attention",
         "transformer_encoder_layer", "transformer_decoder_layer", "custom_function", "no_grad_inside", "many_results",
         "writes", "nested_arguments", "character_transformer")),
+    *((model, "core") for model in ("batch_norm_2d", "tied_weights")),
     *((model, "none") for model in ("mlp_bounded", "mlp_hard", "transposed_convolution", "dropout")),
 }

@@ -29,7 +29,7 @@ from torch_side import report_on
 
 warnings.filterwarnings("ignore")
 NUMBERS = re.compile(r"^(aten::(?:add|sub|mul|div)\.)Scalar$")
-# Decomposed further, the others save what they save anyway; torch takes seconds for each.
+# Norms, losses, dropout and attention taken further apart; torch takes seconds for each model.
 CORE = {"mlp_hard", "layer_norm", "group_norm", "batch_norm_2d", "tied_weights", "transformer_encoder_layer", "dropout",
         "no_grad_inside", "character_transformer"}
 

@@ -238,7 +238,7 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
   result->sample_inputs = traced.inputs;
   result->notes = std::move(notes);
   result->ranges = sizes.ranges;
-  if (options.check && traced.drew) {
+  if (options.check && options.keep_random && traced.drew) {
     result->notes.emplace_back("not compared with the model: it draws random numbers");
   } else if (options.check) {
     // The last sizes took part in the solution least: the first ones fix it.

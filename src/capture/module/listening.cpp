@@ -52,10 +52,21 @@ at::Tensor whole_dropout(const at::Tensor& input, double p, bool train) {
   return std::get<0>(at::native_dropout(input, p, train));
 }
 
-torch::Library keep_dropout_whole(TraceLevel level) {
-  torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__, __LINE__);
-  if (level == TraceLevel::kBelowAutograd) library.impl("dropout", TORCH_FN(whole_dropout));
-  return library;
+/// For traces below autograd. Registered at the other level's key, which only threads that trace have
+/// switched on: no other thread's dropout goes through what is being changed here.
+std::vector<torch::Library> keep_dropout_whole(TraceLevel level) {
+  std::vector<torch::Library> libraries;
+  if (level == TraceLevel::kAboveAutograd) return libraries;
+  const c10::DispatchKey above = tracing_key(TraceLevel::kAboveAutograd);
+  libraries.emplace_back(torch::Library::IMPL, "_", above, __FILE__, __LINE__);
+  libraries.back().fallback(torch::CppFunction::makeFallthrough());
+  libraries.emplace_back(torch::Library::IMPL, "aten", above, __FILE__, __LINE__);
+  libraries.back().impl("dropout", TORCH_FN(whole_dropout));
+  return libraries;
+}
+
+c10::DispatchKeySet keys_of(TraceLevel level) {
+  return level == TraceLevel::kAboveAutograd ? c10::DispatchKeySet(tracing_key(level)) : all_tracing_keys();
 }
 
 }  // namespace
@@ -65,7 +76,7 @@ CaptureTurn::CaptureTurn() : lock_(take_turn()) {}
 Listening::Listening(Tracer& tracer)
     : library_(listen(tracer.level())),
       dropout_(keep_dropout_whole(tracer.level())),
-      include_(tracing_key(tracer.level())) {
+      include_(keys_of(tracer.level())) {
   current = &tracer;
 }
 

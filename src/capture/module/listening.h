@@ -5,6 +5,7 @@
 #include <torch/library.h>
 
 #include <mutex>
+#include <vector>
 
 #include "capture/module/tracer.h"
 
@@ -30,8 +31,8 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 
  private:
-  torch::Library library_;  ///< registered only while somebody listens: the key is on loan
-  torch::Library dropout_;  ///< likewise
+  torch::Library library_;               ///< registered only while somebody listens: the key is on loan
+  std::vector<torch::Library> dropout_;  ///< likewise
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

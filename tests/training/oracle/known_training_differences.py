@@ -46,8 +46,8 @@ OTHER_OPERATORS = {
 }
 
 # Models of which no recomputation that min-cut's usual rules allow saves anything over our own default_partition, which saves
-# less than torch's by value (torch's own min-cut gains on "writes": 64 to 48 bytes). What backward reads are operands of products and convolutions, statistics of norms, and inputs or results of activations that no cheap operator
-# gives.
+# less than torch's by value (torch's own min-cut gains on "writes": 64 to 48 bytes). What backward reads are operands of
+# products and convolutions, statistics of norms, and inputs or results of activations that no cheap operator gives.
 NOTHING_TO_RECOMPUTE = {
     *((model, table) for table in TABLES for model in (
         "mlp", "mlp_gelu", "mlp_silu_mish", "layer_norm", "group_norm", "batch_norm_1d", "batch_norm_2d", "instance_norm",

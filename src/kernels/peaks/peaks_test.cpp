@@ -8,6 +8,13 @@
 namespace halftone::kernels {
 namespace {
 
+// A sanitizer's checks between the instructions are what such a build measures.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool kInstrumented = true;
+#else
+constexpr bool kInstrumented = false;
+#endif
+
 TEST(Peaks, OrderedAsTheInstructionsAre) {
   ThreadPool pool(1);
   Peaks peaks = measure_peaks(pool, 1);
@@ -15,16 +22,18 @@ TEST(Peaks, OrderedAsTheInstructionsAre) {
     EXPECT_EQ(peaks.fma_gmac, 0);
     return;
   }
+  for (const double figure : {peaks.read_gbs, peaks.fma_gmac, peaks.chain_gmac, peaks.exact8_gmac})
+    EXPECT_GT(figure, 0);
+  if (kInstrumented) return;
   // A round that another program disturbs measures less than the machine can do, never more: best of many.
-  const auto ordered = [&] {
-    return peaks.chain_gmac > peaks.fma_gmac && peaks.chain_gmac > 0.95 * peaks.exact8_gmac;
-  };
-  for (int round = 0; round < 200 && !ordered(); ++round) peaks = larger(peaks, measure_peaks(pool, 1));
-  EXPECT_GT(peaks.read_gbs, 0.5);
-  EXPECT_GT(peaks.fma_gmac, 1);
   // Four products an instruction more than fp32, and never cheaper with the extra xor.
-  EXPECT_GT(peaks.chain_gmac, peaks.fma_gmac);
-  EXPECT_GT(peaks.chain_gmac, 0.95 * peaks.exact8_gmac);
+  const auto plausible = [&] {
+    return peaks.read_gbs > 0.5 && peaks.fma_gmac > 1 && peaks.chain_gmac > peaks.fma_gmac &&
+           peaks.chain_gmac > 0.95 * peaks.exact8_gmac;
+  };
+  for (int round = 0; round < 200 && !plausible(); ++round) peaks = larger(peaks, measure_peaks(pool, 1));
+  EXPECT_TRUE(plausible()) << "read " << peaks.read_gbs << " GB/s; G multiply-adds/s: fp32 " << peaks.fma_gmac
+                           << ", chain " << peaks.chain_gmac << ", exact " << peaks.exact8_gmac;
 }
 
 }  // namespace

@@ -11,8 +11,9 @@ namespace halftone {
 
 struct BackendInfo {
   std::string name;
-  std::vector<std::string> tags;  ///< "debug", "experimental", "legacy", …
-  std::string what;               ///< one line for people
+  /// "debug", "experimental", "legacy", …; "freezes": the weights' content is compiled in.
+  std::vector<std::string> tags;
+  std::string what;  ///< one line for people
 };
 
 /// kInvalidArgument where the name is taken or empty. Thread-safe, as everything here.

@@ -68,6 +68,9 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// Arguments and results: tensors, lists, tuples, dicts with string keys, None, numbers, strings. An argument
 /// that is no tensor is fixed: calls must give the same one.
 ///
+/// What the code says to autograd alone is not in the graph: functions with a backward of their own, parts
+/// under NoGradGuard. To train such a model, give it to compile() or AotAutograd itself, not its graph.
+///
 /// C++ modules have no hooks. A node's layer is the one whose parameters it reads, else the innermost one
 /// around its neighbours; CaptureScope says it exactly.
 ///

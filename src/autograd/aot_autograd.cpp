@@ -1,7 +1,7 @@
 #include "halftone/aot_autograd.h"
 
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/zeros.h>
+#include <ATen/ops/empty_strided.h>
 #include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
@@ -86,8 +86,7 @@ void warn_of_options(const CompilerOptions& options) {
   if (options.empty()) return;
   std::vector<std::string> names;
   for (const auto& [name, value] : options) names.push_back(name);
-  log_message(LogLevel::kWarning,
-              fmt::format("AotAutograd ignores options that it does not know: {}", fmt::join(names, ", ")));
+  log(LogLevel::kWarning, "AotAutograd ignores options that it does not know: {}", fmt::join(names, ", "));
 }
 
 bool any_requires_grad(const std::vector<c10::IValue>& leaves) {
@@ -133,8 +132,7 @@ class Compilation {
       program_->same_as.push_back(i);
       if (!is_defined_tensor(given_[i])) continue;
       program_->leaves[i] = tensor_meta(given_[i].toTensor());
-      // Only that it is a tensor is remembered, not the tensor.
-      program_->fixed[i] = at::zeros({}, c10::kBool);
+      program_->fixed[i] = c10::IValue();
       const auto first = std::find_if(given_.begin(), given_.end(), [&](const c10::IValue& other) {
         return is_defined_tensor(other) && other.toTensor().is_same(given_[i].toTensor());
       });

@@ -36,7 +36,7 @@ bool equal_sizes(const std::vector<SymExpr>& expected, at::IntArrayRef given) {
 
 /// A function is made for inputs of one form; others would give other graphs.
 void check_leaf(const AotProgram& program, size_t index, const at::Tensor& given) {
-  const TensorMeta& expected = program.leaves[index];
+  const TensorMeta& expected = *program.leaves[index];
   const auto refuse = [&](const char* what, const std::string& found, const std::string& wanted) {
     fail(ErrorCode::kGuard, "{}: input {} has {} {}, compiled was for {}", program.name, index, what, found,
          wanted);
@@ -56,7 +56,7 @@ void check_inputs(const AotProgram& program, const std::vector<c10::IValue>& lea
          program.leaves.size(), leaves.size());
   }
   for (size_t i = 0; i < leaves.size(); ++i) {
-    if (!is_defined_tensor(program.fixed[i])) {
+    if (!program.leaves[i]) {
       if (same_constant(program.fixed[i], leaves[i])) continue;
       fail(ErrorCode::kGuard, "{}: input {} is another constant than the one compiled for", program.name, i);
     }

@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "capture/module/joint_trace.h"
@@ -19,7 +20,8 @@ struct AotProgram {
   std::vector<TensorMeta> tangents;
   /// For each primal: which tangents its gradient is computed from.
   std::vector<std::vector<bool>> depends;
-  std::vector<TensorMeta> leaves;  ///< of the arguments' tensors, as they were traced
+  /// Of the arguments, as they were traced; nothing for those that are no tensors.
+  std::vector<std::optional<TensorMeta>> leaves;
   std::vector<size_t> same_as;     ///< for each leaf of the arguments, the first that is the same tensor
   std::vector<c10::IValue> fixed;  ///< leaves that are no tensors must be these
   bool debug_assert = false;

@@ -1,28 +1,14 @@
 #include "autograd/flat_module.h"
 
-#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 
 #include "capture/module/geometry.h"
+#include "graph/flat_call.h"
 
 namespace halftone {
-namespace {
-
-TreeSpec tuple_of(size_t leaves) {
-  TreeSpec spec;
-  spec.kind = TreeSpec::Kind::kTuple;
-  spec.type_name = "tuple";
-  spec.children.resize(leaves);
-  return spec;
-}
-
-}  // namespace
 
 std::shared_ptr<GraphModule> flat_module(std::unique_ptr<Graph> graph, std::string name) {
-  CallSpec call;
-  call.args = tuple_of(graph->inputs().size());
-  call.kwargs.kind = TreeSpec::Kind::kDict;
-  call.result = tuple_of(graph->outputs().size());
+  CallSpec call = flat_call(*graph);
   auto module = std::make_shared<GraphModule>(std::move(graph), TensorMap(), std::move(call));
   module->name = std::move(name);
   return module;

@@ -3,6 +3,8 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/module.h>
 
+#include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -10,15 +12,12 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "capture/module/trace.h"
+#include "capture/module/trace_run.h"
 #include "halftone/aot_autograd.h"
 #include "halftone/backend.h"
 
 namespace halftone {
 namespace {
-
-bool is_tensor(const c10::IValue& value) {
-  return value.isTensor() && value.toTensor().defined();
-}
 
 /// What decides which graph a call needs, as numbers: cheap to make and to compare.
 class CallKey {
@@ -46,8 +45,8 @@ class CallKey {
   }
   void add_leaf(const std::vector<c10::IValue>& leaves, size_t index) {
     const c10::IValue& leaf = leaves[index];
-    add(static_cast<int64_t>(is_tensor(leaf)));
-    if (!is_tensor(leaf)) return texts_.push_back(c10::str(leaf));
+    add(static_cast<int64_t>(is_defined_tensor(leaf)));
+    if (!is_defined_tensor(leaf)) return texts_.push_back(c10::str(leaf));
     const at::Tensor& tensor = leaf.toTensor();
     add(static_cast<int64_t>(tensor.scalar_type()));
     add(static_cast<int64_t>(tensor.device().type()));
@@ -55,7 +54,7 @@ class CallKey {
     add(tensor.dim());
     for (int64_t i = 0; sizes_ && i < tensor.dim(); ++i) add(tensor.size(i)), add(tensor.stride(i));
     for (size_t i = 0; i < index; ++i) {
-      if (!is_tensor(leaves[i]) || !leaves[i].toTensor().is_same(tensor)) continue;
+      if (!is_defined_tensor(leaves[i]) || !leaves[i].toTensor().is_same(tensor)) continue;
       return add(static_cast<int64_t>(i));
     }
     add(-1);
@@ -153,9 +152,11 @@ struct CompiledModule::State {
   }
 
   ForwardFunction trace_from(const AotAutograd& compile, const std::vector<c10::IValue>& args) const {
-    if (module) return compile(*module, forward, args);
+    // An AotAutograd of its own warns of options that it ignores; another compiler was given them by aot().
+    const CompilerOptions given = compiler.target<AotAutograd>() ? options.options : CompilerOptions();
+    if (module) return compile(*module, forward, args, given);
     torch::nn::Module nothing;
-    return compile(nothing, forward, args);
+    return compile(nothing, forward, args, given);
   }
 
   Compiled compile_inference(const std::vector<c10::IValue>& args) const {
@@ -197,7 +198,7 @@ struct CompiledModule::State {
   bool needs_gradients(const std::vector<c10::IValue>& leaves) const {
     if (!at::GradMode::is_enabled()) return false;
     for (const c10::IValue& leaf : leaves)
-      if (is_tensor(leaf) && leaf.toTensor().requires_grad()) return true;
+      if (is_defined_tensor(leaf) && leaf.toTensor().requires_grad()) return true;
     if (!module) return true;  // it may use tensors that nobody registered
     for (const at::Tensor& parameter : module->parameters())
       if (parameter.requires_grad()) return true;

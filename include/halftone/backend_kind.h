@@ -1,0 +1,83 @@
+// What lifecycle backends are made of: the kinds that are there, their configs, and how to bring your own.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/graph_module.h"
+#include "halftone/quant_config.h"
+#include "halftone/sample.h"
+
+namespace halftone {
+
+/// What a kind made of a model: what runs it, and the module that belongs to it.
+struct ReadyModel {
+  std::shared_ptr<GraphModule> module;
+  std::shared_ptr<const GraphExecutor> executor;  ///< nullptr: the interpreter
+};
+
+/// How a model is made ready: the part of a backend that differs from kind to kind. States and threads are
+/// Backend's business (lifecycle.h). Immutable and thread-safe.
+class BackendKind {
+ public:
+  virtual ~BackendKind() = default;
+  virtual std::string type() const = 0;    ///< "QuantBackend"; stands in files
+  virtual std::string config() const = 0;  ///< a JSON object, keys sorted, no spaces, every field
+  /// The fields that differ from the defaults: "quantization_config=Int8WeightOnlyConfig()".
+  virtual std::string describe_config() const = 0;
+  /// Converts and compiles. `original` is left alone; where it is converted already (loaded from a file) it
+  /// is taken as it is. Samples are for their sizes: a kind may plan for them, but runs none.
+  virtual ReadyModel prepare(const std::shared_ptr<const GraphModule>& original,
+                             const std::vector<Sample>& samples, const std::string& cache_dir) const = 0;
+  /// Why such a backend cannot be saved; empty: it can.
+  virtual std::string refuse_to_save() const { return {}; }
+};
+
+struct BackendType {
+  std::string type;
+  std::string what;  ///< one line for people
+  /// kInvalidArgument for fields and values that the type does not know.
+  std::function<std::shared_ptr<const BackendKind>(std::string_view config_json)> make;
+};
+/// kInvalidArgument where the type is taken or empty. Thread-safe, as all here.
+void register_backend_type(BackendType type);
+/// kNotFound with the nearest name.
+std::shared_ptr<const BackendKind> make_backend_kind(std::string_view type,
+                                                     std::string_view config_json = "{}");
+std::vector<BackendType> backend_types();  ///< by name
+
+/// The interpreter: operator by operator, as PyTorch would. "EagerBackend".
+std::shared_ptr<const BackendKind> eager_backend_kind();
+/// TorchScript. "TorchScriptBackend".
+std::shared_ptr<const BackendKind> torch_script_backend_kind();
+
+struct HalftoneBackendConfig {
+  enum class Precision { kFloat32, kBFloat16 };
+  Precision precision = Precision::kFloat32;  ///< of the linears' weights
+  int threads = 0;                            ///< of one call, at most; 0: as many as ATen has
+};
+/// "HalftoneBackend".
+std::shared_ptr<const BackendKind> halftone_backend_kind(const HalftoneBackendConfig& config = {});
+
+/// Exactly one of the two, else kInvalidArgument.
+struct QuantBackendConfig {
+  std::optional<std::string>
+      quantization;  ///< "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq" or another scheme
+  std::optional<QuantConfig> quantization_config;
+};
+/// quantize_, then the halftone compiler. No config at all: fp8wo. "QuantBackend".
+std::shared_ptr<const BackendKind> quant_backend_kind();
+std::shared_ptr<const BackendKind> quant_backend_kind(const QuantBackendConfig& config);
+
+struct AotInductorBackendConfig {
+  std::string package;      ///< a .pt2 with a compiled library
+  bool allow_code = false;  ///< must be true: the package is machine code, and runs with your rights
+};
+/// A model that torch.compile's AOTInductor made. Cannot be saved. "AotInductorBackend".
+std::shared_ptr<const BackendKind> aot_inductor_backend_kind(const AotInductorBackendConfig& config);
+
+}  // namespace halftone

@@ -1,0 +1,132 @@
+// Backends with a life: built once from a model, switched on and off, saved, loaded, deployed.
+// docs/lifecycle.md.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/backend_kind.h"
+#include "halftone/capture_module.h"
+#include "halftone/graph_module.h"
+#include "halftone/sample.h"
+
+namespace halftone {
+
+enum class BackendState { kInit, kActive, kInactive, kCheckpointLoaded, kDeployed };
+std::string_view to_string(BackendState state);  ///< "INIT", "CHECKPOINT_LOADED", …
+
+enum class LifecycleCall { kBuild, kActivate, kDeactivate, kDeploy, kInfer, kToDict };
+std::string_view to_string(LifecycleCall call);  ///< "build", "to_dict", …
+
+/// What a call does in a state. `to` is `from` where the call changes nothing.
+struct Transition {
+  BackendState from;
+  LifecycleCall call;
+  std::optional<BackendState> to;  ///< nothing: refused (kState)
+  std::string_view reason;         ///< of a refusal: "backend should be built first"
+};
+/// Every pair of state and call once. What the code follows, the docs show and the tests walk through.
+std::span<const Transition> lifecycle_table();
+
+/// How a C++ module becomes a graph. Captured graphs have their own names and dynamic sizes: it must be empty
+/// for them, but for the name.
+struct GraphSpec {
+  std::string name;                      ///< of the model, for messages and files
+  std::vector<std::string> input_names;  ///< of the tensors among the arguments
+  std::vector<DynamicDim> dynamic;
+};
+
+/// What a backend is built from: a captured graph, or a C++ module with the function that calls it.
+struct ModelSource {
+  ModelSource(std::shared_ptr<GraphModule> graph);  // NOLINT(google-explicit-constructor)
+  ModelSource(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward);
+  std::shared_ptr<GraphModule> graph;         ///< or nullptr
+  std::shared_ptr<torch::nn::Module> module;  ///< or nullptr
+  ForwardFunction forward;
+};
+
+/// A backend as plain data. `module` is the state of the model that it was built from, before any conversion.
+struct BackendDict {
+  std::string type;    ///< "QuantBackend"
+  std::string config;  ///< canonical JSON
+  TensorMap module;
+  std::vector<Sample> data;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+};
+
+/// What from_dict could not use.
+struct DictReport {
+  std::vector<std::string> missing;     ///< the module has it, the dict has not: it keeps its value
+  std::vector<std::string> unexpected;  ///< the dict has it, the module has not
+};
+
+/// A handle: copies share one backend, and its state. All calls are safe from several threads. A call that
+/// changes the state waits for calls of infer() that run; later ones see the new state. So infer() must not
+/// make such a call on its own backend.
+///
+/// Refused calls throw kState with the backend's name and state. Nothing changes then.
+class Backend {
+ public:
+  /// In state INIT.
+  explicit Backend(std::shared_ptr<const BackendKind> kind);
+  /// A registered type by its name; see backend_kind.h.
+  explicit Backend(std::string_view type, std::string_view config_json = "{}");
+
+  /// Only once, only in INIT; ends ACTIVE and returns this handle. Checks the device first (kUnsupported
+  /// where this build has none such). A C++ module is called at most once for each sample, and left as it
+  /// was; a graph's session state is that of a new session afterwards. On an error: a warning in the log, the
+  /// error again, and the state is INIT still.
+  /// `cache_dir`: where a backend may keep what it made, by model and config; empty: nowhere.
+  Backend build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& samples,
+                c10::Device device = c10::Device(c10::DeviceType::CPU), const std::string& cache_dir = {});
+  /// From INACTIVE and CHECKPOINT_LOADED; nothing happens in ACTIVE.
+  void activate();
+  /// Only from ACTIVE; frees what was made of the model. Nothing happens in INACTIVE.
+  void deactivate();
+  /// Only from CHECKPOINT_LOADED, and for good. Without a device: the one that was stored.
+  void deploy(std::optional<c10::Device> device = std::nullopt);
+  /// Only in ACTIVE and DEPLOYED. As the model would be called; without gradients. What the model keeps
+  /// between calls (a key-value cache) carries over from call to call, begins anew with activate() and
+  /// deploy(), and makes calls take turns; others run side by side.
+  c10::IValue infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {}) const;
+
+  BackendState state() const;
+  bool is_active() const;    ///< in ACTIVE only, not in DEPLOYED
+  std::string name() const;  ///< the kind's type: "QuantBackend"
+  c10::Device device() const;
+  /// "QuantBackend(quantization_config=Int4WeightOnlyConfig(group_size=64))": what differs from the defaults.
+  std::string describe() const;
+  std::string key() const;     ///< the type and a hash of the config: the same for equal configs
+  std::string config() const;  ///< canonical JSON
+  /// The config as a readable file.
+  void config_to_json(const std::string& path) const;
+  /// How it was tuned, as JSON; empty where it was not.
+  std::string tuning() const;
+
+  /// kState before build(). kUnsupported where the original module is not there any more: a file that
+  /// holds converted weights only.
+  BackendDict to_dict() const;
+  /// In CHECKPOINT_LOADED. kInvalidArgument for a type that is not registered and where there is no module;
+  /// otherwise the module takes the tensors that both have (kInvalidArgument where shapes differ, and then
+  /// the module is as it was), and `report` says what was left. `type`: the one that the caller expects;
+  /// another one in the dict is kInvalidArgument.
+  static Backend from_dict(const std::optional<ModelSource>& module, const BackendDict& dict,
+                           std::string_view type, DictReport* report = nullptr);
+
+  struct Shared;
+
+ private:
+  friend struct BackendAccess;
+  explicit Backend(std::shared_ptr<Shared> shared);
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace halftone

@@ -1,0 +1,30 @@
+// What stands behind a Backend, for the rooms that save, load and tune one.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "halftone/lifecycle.h"
+
+namespace halftone {
+
+struct BackendContent {
+  std::shared_ptr<const BackendKind> kind;
+  BackendState state = BackendState::kInit;
+  std::shared_ptr<const GraphModule> original;  ///< nullptr where only `ready` was stored
+  std::shared_ptr<GraphModule> ready;           ///< converted; nullptr where nothing is ready (INACTIVE)
+  std::vector<Sample> samples;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  std::string tuning;  ///< JSON, or empty
+};
+
+struct BackendAccess {
+  /// A consistent copy; the modules are shared. Waits for a call that changes the state.
+  static BackendContent content(const Backend& backend);
+  /// In CHECKPOINT_LOADED. `original` or `ready` must be there; `ready` is taken as it is by prepare().
+  static Backend loaded(BackendContent content);
+  static void set_tuning(const Backend& backend, std::string json);
+};
+
+}  // namespace halftone

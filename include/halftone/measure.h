@@ -1,0 +1,90 @@
+// How Halftone measures time: the one code of the tuner and of the benchmarks.
+//
+// Two programs that are timed one after the other are timed on two machines: clocks go up and down,
+// neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next
+// round begins with the next one, so that nobody always follows the same other. What is compared is the
+// *ratio* of two contestants in the same round; its median over the rounds does not notice slow rounds, which
+// hit both.
+//
+//   1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
+//   2. Warm-up: until a run is no longer 5 % faster than the fastest before it, three to eight runs.
+//   3. A turn: where a run is short, one that is not timed (the contestant before has filled the caches with
+//   its
+//      weights), then one timed run; the mean of several where a run takes less than a millisecond.
+//   4. The interval of a median comes from order statistics: the median of the population lies between the
+//   i-th
+//      smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
+//      No bell curve is assumed; times are skewed. At 95 % it needs six values.
+//   5. The leader has the smallest median. A contestant is *decided* when the interval of its ratio to the
+//   leader
+//      lies above 1 (it is slower), or is as narrow as `confidence` asks. Measuring ends when all are
+//      decided, or with the time budget, never before `least_rounds`.
+//   6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
+//      `drop_ratio` with that probability; in the first rounds, one that is twice that slow in every run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace halftone {
+
+/// Its functions are called from the thread that calls measure(). One that throws leaves with the message.
+struct Contestant {
+  std::string name;
+  std::function<void()> run;
+  std::function<void()> prepare = nullptr;       ///< before every run, not timed
+  std::function<std::string()> check = nullptr;  ///< before everything: what is wrong with the answer, or ""
+  bool keep = false;   ///< never dropped before `least_rounds`: something that others are compared with
+  bool brief = false;  ///< `least_rounds` and no more, never the leader: only its size is of interest
+};
+
+struct MeasureOptions {
+  double seconds = 4;    ///< of all contestants together, warm-up and checks not counted
+  int least_rounds = 6;  ///< in spite of `seconds`
+  int most_rounds = 10000;
+  double confidence = 0;  ///< half of the interval's width, relative; 0: measure until `seconds` are over
+  double level = 0.95;    ///< probability of the intervals
+  double drop_ratio = 0;  ///< 0: nobody is dropped
+  std::function<void(double share)> progress = nullptr;  ///< 0 to 1, after each round
+  std::function<double()> clock = nullptr;               ///< seconds; for tests. Empty: the steady clock
+};
+
+struct Interval {
+  double low = 0;
+  double high = 0;  ///< infinite where there are too few values
+  double half_width() const { return (high - low) / 2; }
+};
+
+/// All times in milliseconds.
+struct MeasuredTime {
+  std::string name;
+  double median = 0;
+  double p10 = 0;
+  double p90 = 0;
+  Interval interval;           ///< of the median
+  double relative = 0;         ///< median of the ratio to the leader, round by round; the leader's is 1
+  Interval relative_interval;  ///< of that
+  std::vector<double> times;   ///< by round, from the first on
+  bool failed = false;         ///< wrong, or it threw; `reason` says what
+  std::string reason;          ///< why it was not measured to the end; empty: it was
+};
+
+struct Measurements {
+  std::vector<MeasuredTime> rows;  ///< one for each contestant, in their order
+  size_t leader = 0;               ///< of no meaning where all failed
+  int rounds = 0;
+  double seconds = 0;    ///< what measuring took, warm-up not counted
+  bool decided = false;  ///< false: the time budget ended it
+};
+
+Measurements measure(const std::vector<Contestant>& contestants, const MeasureOptions& options = {});
+
+/// By nearest rank. At least one value.
+double quantile(std::vector<double> values, double q);
+/// Of the median, as above. At least one value.
+Interval median_interval(std::vector<double> values, double level);
+/// Median over the rounds that both ran of a's time divided by b's; 0 where there is no such round.
+double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
+
+}  // namespace halftone

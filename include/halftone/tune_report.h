@@ -1,0 +1,89 @@
+// What tuning found out: every candidate, measured and judged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/tune_samples.h"
+
+namespace halftone {
+
+/// kChosen: valid, and what the strategy took. kDropped: measured, but wrong, slower than a baseline or past
+/// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy was content before, or time
+/// ran out.
+enum class Verdict { kChosen, kValid, kDropped, kFailed, kNotTried };
+std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
+
+/// Time of one call at one shape, in milliseconds.
+struct ShapeTime {
+  double median = 0;
+  double p10 = 0;
+  double p90 = 0;
+  double low = 0;   ///< of the median's interval (95 %)
+  double high = 0;  ///< infinite where there were too few runs
+  int runs = 0;
+  double to_eager = 0;  ///< this time divided by eager's, paired by round (measure.h); 0: not known
+  double to_fp32 = 0;   ///< likewise for Halftone's fp32
+};
+
+/// Against eager, over all held-out samples and outputs. A floating-point output counts by the cosine of all
+/// its elements, one of integers by the share of those that are equal.
+struct Accuracy {
+  double least_cosine = 0;
+  double mean_cosine = 0;
+  double relative_error = 0;     ///< the largest of |got - expected| / |expected|, norms of whole outputs
+  int64_t nans = 0;              ///< NaN and infinite elements where eager has none
+  std::optional<double> metric;  ///< the user's, the least over the samples
+};
+
+struct CandidateReport {
+  std::string name;                   ///< "int8dq-7bit"
+  std::string backend;                ///< "QuantBackend(quantization_config=…)"
+  std::string key;                    ///< of the backend: type and hash of the config
+  bool is_eager = false;              ///< the first baseline
+  bool is_fp32 = false;               ///< the second one: the halftone backend without a change of precision
+  std::vector<ShapeTime> times;       ///< one for each shape; empty: not timed
+  double latency_ms = 0;              ///< the score; 0: not timed. See strategies in tune.h
+  double throughput = 0;              ///< likewise: a second, of what the batch counts, or of calls
+  std::optional<Accuracy> accuracy;   ///< nothing: it never ran
+  int64_t bytes = 0;                  ///< of its tensors, shared ones once
+  std::optional<int64_t> peak_bytes;  ///< what building it and one call added to the resident memory at most
+  double compile_ms = 0;              ///< conversion and compilation
+  Verdict verdict = Verdict::kNotTried;
+  std::string reason;  ///< why it was dropped, failed or not tried; of the chosen one: why it
+};
+
+struct TuneReport {
+  std::string model;
+  std::string model_hash;  ///< SHA-256 of graph and tensors
+  std::string cpu;         ///< "AMD EPYC …"
+  std::string isa;         ///< "avx2"
+  int threads = 0;
+  std::string version;
+  std::string strategy;
+  double least_cosine = 0;
+  std::string metric;  ///< the name of the user's; empty: none
+  std::vector<SampleShape> shapes;
+  std::vector<SampleRange> ranges;
+  int held_out = 0;   ///< samples that validation ran
+  int synthetic = 0;  ///< those of them that were made up
+  std::vector<CandidateReport> candidates;
+  std::string chosen;              ///< a candidate's name
+  bool won = false;                ///< false: nothing beat the baselines, and the fastest of them is taken
+  double seconds = 0;              ///< that tuning took
+  std::string measured_at;         ///< UTC, "2026-01-31T12:00:00Z"
+  bool from_cache = false;         ///< the measurements are those of measured_at
+  std::vector<std::string> notes;  ///< what people should know, one sentence each
+
+  const CandidateReport* find(std::string_view name) const;  ///< or nullptr
+  /// A table of at most 100 columns, the reasons, the ranges and the notes.
+  std::string to_text() const;
+  std::string to_json() const;
+  /// What to_json() gave; kCorruptFile with the place for anything else.
+  static TuneReport from_json(std::string_view json);
+};
+
+}  // namespace halftone

@@ -1,0 +1,74 @@
+// What a model is tuned with: calls of any nesting and of several shapes, and which of their sizes may
+// change.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halftone/capture_module.h"
+#include "halftone/graph_module.h"
+#include "halftone/sample.h"
+
+namespace halftone {
+
+/// The dimension that counts what one call works on: texts, images.
+struct BatchDim {
+  std::string input;  ///< as in DynamicDim; empty: the first tensor
+  int64_t dim = 0;
+};
+
+/// Calls, and what is known of their sizes. What is not declared is inferred: sizes that differ from sample
+/// to sample may change, those that are always equal change together; a captured graph says itself which of
+/// its sizes may change. The batch is dimension 0 of the first tensor where that may change.
+struct Samples {
+  Samples() = default;
+  Samples(std::vector<Sample> calls) : calls(std::move(calls)) {}  // NOLINT(google-explicit-constructor)
+
+  std::vector<Sample> calls;  ///< empty: the sample inputs of a captured graph
+  /// For validation only. Empty: the last fifth of `calls`, one at least; with one call only, made up of it:
+  /// integers in its range, floats with its mean and deviation. Shapes that are not among these get a made-up
+  /// one too.
+  std::vector<Sample> held_out;
+  std::optional<BatchDim> batch;
+  std::vector<DynamicDim> dynamic;  ///< of C++ modules; a graph has its own
+};
+
+/// A tensor among the arguments, nested ones too. Its name is the graph's or GraphSpec's, else "input0", ….
+struct SampleTensor {
+  std::string name;
+  std::string dtype;  ///< "f32"
+  std::vector<int64_t> sizes;
+  bool operator==(const SampleTensor&) const = default;
+};
+
+/// Calls with the same sizes.
+struct SampleShape {
+  std::vector<SampleTensor> tensors;
+  std::optional<int64_t> batch;  ///< nothing: the model has no such dimension
+  size_t calls = 0;
+  std::string label() const;  ///< of the first tensor: "1x128"
+};
+
+/// A size that may change, and what became of the model at the ends of its range.
+struct SampleRange {
+  std::string symbol;
+  int64_t min = 1;
+  int64_t max = 1;
+  bool declared = true;  ///< false: inferred from the samples; then the ends are theirs
+  /// One sentence each: "tokens = 512: runs", "batch = 64: not tried, …", "tokens = 0: does not run: …".
+  std::vector<std::string> checks;
+};
+
+/// The call that Python would make of flat inputs, in the order of GraphModule::input_names().
+Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue>& inputs);
+/// The opposite. kInvalidArgument, with the place, where the nesting is not the model's.
+std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
+
+/// Another call with the same sizes: integers in the range of the sample's, floats with its mean and
+/// deviation, masks of ones and zeros and what is no tensor as they are. The same for the same seed; the
+/// process's random state is left alone.
+Sample synthetic_sample(const Sample& sample, uint64_t seed);
+
+}  // namespace halftone

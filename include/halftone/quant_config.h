@@ -66,6 +66,11 @@ struct IntxWeightOnlyConfig {
   bool operator==(const IntxWeightOnlyConfig&) const = default;
 };
 
+/// bf16wo: weights rounded to bfloat16, no scales; activations stay as they are, sums are in float32.
+struct Bf16WeightOnlyConfig {
+  bool operator==(const Bf16WeightOnlyConfig&) const = default;
+};
+
 /// noquant: the layer is left alone. Of use in overrides.
 struct NoQuantConfig {
   bool operator==(const NoQuantConfig&) const = default;
@@ -82,6 +87,7 @@ class QuantConfig {
   QuantConfig(
       const Float8DynamicActivationFloat8WeightConfig& config);  // NOLINT(google-explicit-constructor)
   QuantConfig(const IntxWeightOnlyConfig& config);               // NOLINT(google-explicit-constructor)
+  QuantConfig(const Bf16WeightOnlyConfig& config);               // NOLINT(google-explicit-constructor)
   QuantConfig(const NoQuantConfig& config);                      // NOLINT(google-explicit-constructor)
   /// A scheme by one of its names: "int8wo", "int4weightonly", … kInvalidArgument, listing the names and the
   /// nearest.

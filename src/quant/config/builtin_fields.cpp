@@ -62,6 +62,7 @@ void one_of(const char* type, const char* field, int value, const std::array<int
 }
 
 void check(const Int8WeightOnlyConfig&) {}
+void check(const Bf16WeightOnlyConfig&) {}
 void check(const NoQuantConfig&) {}
 void check(const Float8WeightOnlyConfig&) {}
 void check(const Float8DynamicActivationFloat8WeightConfig&) {}
@@ -179,6 +180,19 @@ IntxWeightOnlyConfig config_of(std::string_view text) {
 }
 
 template <>
+const char* type_of<Bf16WeightOnlyConfig>() {
+  return "Bf16WeightOnlyConfig";
+}
+template <>
+std::string fields_of(const Bf16WeightOnlyConfig&) {
+  return "{}";
+}
+template <>
+Bf16WeightOnlyConfig config_of(std::string_view) {
+  return {};
+}
+
+template <>
 const char* type_of<NoQuantConfig>() {
   return "NoQuantConfig";
 }
@@ -198,6 +212,7 @@ std::vector<BuiltinFields> builtin_fields() {
           builtin<Float8WeightOnlyConfig>(),
           builtin<Float8DynamicActivationFloat8WeightConfig>(),
           builtin<IntxWeightOnlyConfig>(),
+          builtin<Bf16WeightOnlyConfig>(),
           builtin<NoQuantConfig>()};
 }
 

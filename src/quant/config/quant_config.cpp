@@ -34,6 +34,8 @@ QuantConfig::QuantConfig(const Float8DynamicActivationFloat8WeightConfig& config
     : QuantConfig(type_of<Float8DynamicActivationFloat8WeightConfig>(), checked_fields(config)) {}
 QuantConfig::QuantConfig(const IntxWeightOnlyConfig& config)
     : QuantConfig(type_of<IntxWeightOnlyConfig>(), checked_fields(config)) {}
+QuantConfig::QuantConfig(const Bf16WeightOnlyConfig& config)
+    : QuantConfig(type_of<Bf16WeightOnlyConfig>(), checked_fields(config)) {}
 QuantConfig::QuantConfig(const NoQuantConfig& config)
     : QuantConfig(type_of<NoQuantConfig>(), checked_fields(config)) {}
 
@@ -98,6 +100,7 @@ template std::optional<Int4WeightOnlyConfig> QuantConfig::as() const;
 template std::optional<Float8WeightOnlyConfig> QuantConfig::as() const;
 template std::optional<Float8DynamicActivationFloat8WeightConfig> QuantConfig::as() const;
 template std::optional<IntxWeightOnlyConfig> QuantConfig::as() const;
+template std::optional<Bf16WeightOnlyConfig> QuantConfig::as() const;
 template std::optional<NoQuantConfig> QuantConfig::as() const;
 
 }  // namespace halftone

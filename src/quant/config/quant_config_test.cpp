@@ -35,6 +35,7 @@ std::vector<QuantConfig> samples() {
           Float8WeightOnlyConfig{.granularity = Granularity::kPerTensor},
           Float8DynamicActivationFloat8WeightConfig{},
           IntxWeightOnlyConfig{.bits = 3, .group_size = 0},
+          Bf16WeightOnlyConfig{},
           NoQuantConfig{}};
 }
 

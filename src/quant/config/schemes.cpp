@@ -66,6 +66,7 @@ const std::vector<Scheme>& schemes() {
        "float8 e4m3, a scale per output",
        "float8 e4m3 per row, at run time",
        8 + shared_by(kInputs)},
+      {{"bf16wo", "bf16weightonly"}, Bf16WeightOnlyConfig{}, "bfloat16, no scales", "kept", 16},
       {{"noquant", "none"}, NoQuantConfig{}, "kept", "kept", 32},
   };
   return table;

@@ -67,6 +67,10 @@ QuantConfig int8wo_config(const Node&) {
   return Int8WeightOnlyConfig{};
 }
 
+QuantConfig bf16_config(const Node&) {
+  return Bf16WeightOnlyConfig{};
+}
+
 struct Operator {
   std::string_view target;
   std::string_view kind;
@@ -74,15 +78,17 @@ struct Operator {
   int weights_per_column;  ///< k = this × the second size of "weight"; 0: k stands elsewhere
 };
 
-constexpr std::array<Operator, 8> kOperators = {{
+constexpr std::array<Operator, 10> kOperators = {{
     {"halftone::int8_weight_only_linear", "linear", int8wo_config, 1},
     {"halftone::int8_linear", "linear", int8_config, 1},
     {"halftone::int4_linear", "linear", int4_config, 2},
     {"halftone::fp8_linear", "linear", fp8_config, 1},
+    {"halftone::bf16_linear", "linear", bf16_config, 1},
     {"halftone::intx_linear", "linear", intx_config, 0},
     {"halftone::custom_linear", "linear", custom_config, 0},
     {"halftone::int8_embedding", "embedding", int8wo_config, 1},
     {"halftone::int4_embedding", "embedding", int4_config, 2},
+    {"halftone::bf16_embedding", "embedding", bf16_config, 1},
 }};
 
 /// The weight's first tensor; custom_linear has a list of them.

@@ -212,7 +212,7 @@ TEST_P(LinearFormat, PartsHaveNoGradientAndSayIt) {
   const QuantizedWeight w = weight(12);
   QuantizedWeight asking = w;
   for (auto& [name, part] : asking.parts) {
-    if (name == "scale") part = part.clone().requires_grad_();
+    if (name == "scale" || w.parts.size() == 1) part = part.clone().requires_grad_();
   }
   const at::Tensor x = randn({3, k()}, 3);
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { linear(x, asking); }),
@@ -353,6 +353,8 @@ std::vector<Case> cases() {
       {IntxWeightOnlyConfig{7, 0, false}, 0, 7},
       {IntxWeightOnlyConfig{8, 0, true}, 0, 1},
       {IntxWeightOnlyConfig{8, 0, false}},
+      {Bf16WeightOnlyConfig{}},
+      {Bf16WeightOnlyConfig{}, 0, 61},
       {Int8WeightOnlyConfig{}, 0, 1},
       {Int8DynamicActivationInt8WeightConfig{}, 0.51, 1},
       {Float8WeightOnlyConfig{}, 0, 1},

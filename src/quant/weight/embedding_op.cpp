@@ -1,5 +1,6 @@
-// halftone::int8_embedding and halftone::int4_embedding
+// halftone::int8_embedding, halftone::int4_embedding and halftone::bf16_embedding
 #include <ATen/ops/empty.h>
+#include <ATen/ops/index_select.h>
 #include <fmt/ranges.h>
 #include <torch/library.h>
 
@@ -16,6 +17,7 @@ using OptionalTensor = std::optional<at::Tensor>;
 using OptionalType = std::optional<c10::ScalarType>;
 constexpr const char* kInt8Name = "halftone::int8_embedding";
 constexpr const char* kInt4Name = "halftone::int4_embedding";
+constexpr const char* kBf16Name = "halftone::bf16_embedding";
 
 struct Table {
   const char* name;
@@ -35,12 +37,15 @@ c10::ScalarType result_type(const char* name, OptionalType dtype) {
   return type;
 }
 
+void check_indices(const char* name, const at::Tensor& indices) {
+  if (indices.is_cpu() && (indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt)) return;
+  fail(ErrorCode::kInvalidArgument, "{}: indices must be int64 or int32 on the CPU, not {} on {}", name,
+       c10::toString(indices.scalar_type()), indices.device().str());
+}
+
 at::Tensor look_up(const at::Tensor& indices, const Table& table, OptionalType dtype) {
   const c10::ScalarType type = result_type(table.name, dtype);
-  if (!indices.is_cpu() || (indices.scalar_type() != at::kLong && indices.scalar_type() != at::kInt)) {
-    fail(ErrorCode::kInvalidArgument, "{}: indices must be int64 or int32 on the CPU, not {} on {}",
-         table.name, c10::toString(indices.scalar_type()), indices.device().str());
-  }
+  check_indices(table.name, indices);
   const kernels::EmbeddingRowsProblem problem{indices.numel(), table.weight.size(0), table.width,
                                               table.format, table.group};
   const at::Tensor index = indices.contiguous(), weight = table.weight.contiguous(),
@@ -111,8 +116,29 @@ at::Tensor int4_meta(const at::Tensor& indices, const at::Tensor& weight, const 
   return meta_look_up(kInt4Name, indices, weight.sym_size(1) * 2, dtype);
 }
 
-void refuse_gradient(const char* name, const at::Tensor& scale) {
-  if (!at::GradMode::is_enabled() || !scale.requires_grad()) return;
+at::Tensor bf16_cpu(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
+  check_matrix(kBf16Name, weight, at::kBFloat16);
+  const c10::ScalarType type = result_type(kBf16Name, dtype);
+  check_indices(kBf16Name, indices);
+  std::vector<int64_t> sizes = indices.sizes().vec();
+  sizes.push_back(weight.size(1));
+  const at::Tensor flat = indices.reshape({-1});
+  if (flat.numel() > 0) {
+    const int64_t least = flat.min().item<int64_t>(), most = flat.max().item<int64_t>();
+    if (least < 0 || most >= weight.size(0)) {
+      fail(ErrorCode::kInvalidArgument, "{}: index {} is outside a table of {} rows", kBf16Name,
+           least < 0 ? least : most, weight.size(0));
+    }
+  }
+  return at::index_select(weight, 0, flat).to(type).view(sizes);
+}
+
+at::Tensor bf16_meta(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
+  return meta_look_up(kBf16Name, indices, weight.sym_size(1), dtype);
+}
+
+void refuse_gradient(const char* name, const at::Tensor& part) {
+  if (!at::GradMode::is_enabled() || !part.requires_grad()) return;
   fail(ErrorCode::kInvalidArgument,
        "{}: a part of the quantized table requires a gradient; they are constants", name);
 }
@@ -131,24 +157,34 @@ at::Tensor int4_autograd(const at::Tensor& indices, const at::Tensor& weight, co
   return ops::int4_embedding(indices, weight, scale, zero_point, group_size, dtype);
 }
 
+at::Tensor bf16_autograd(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
+  refuse_gradient(kBf16Name, weight);
+  const at::AutoDispatchBelowADInplaceOrView below;
+  return ops::bf16_embedding(indices, weight, dtype);
+}
+
 TORCH_LIBRARY_FRAGMENT(halftone, m) {
   m.def("int8_embedding(Tensor indices, Tensor weight, Tensor scale, *, ScalarType? dtype=None) -> Tensor");
   m.def(
       "int4_embedding(Tensor indices, Tensor weight, Tensor scale, Tensor? zero_point=None, *, int "
       "group_size=32, "
       "ScalarType? dtype=None) -> Tensor");
+  m.def("bf16_embedding(Tensor indices, Tensor weight, *, ScalarType? dtype=None) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(halftone, CPU, m) {
   m.impl("int8_embedding", int8_cpu);
   m.impl("int4_embedding", int4_cpu);
+  m.impl("bf16_embedding", bf16_cpu);
 }
 TORCH_LIBRARY_IMPL(halftone, Meta, m) {
   m.impl("int8_embedding", int8_meta);
   m.impl("int4_embedding", int4_meta);
+  m.impl("bf16_embedding", bf16_meta);
 }
 TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
   m.impl("int8_embedding", int8_autograd);
   m.impl("int4_embedding", int4_autograd);
+  m.impl("bf16_embedding", bf16_autograd);
 }
 
 }  // namespace
@@ -165,6 +201,12 @@ at::Tensor ops::int4_embedding(const at::Tensor& indices, const at::Tensor& weig
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow(kInt4Name, "").typed<decltype(int4_cpu)>();
   return op.call(indices, weight, scale, zero_point, group_size, dtype);
+}
+
+at::Tensor ops::bf16_embedding(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kBf16Name, "").typed<decltype(bf16_cpu)>();
+  return op.call(indices, weight, dtype);
 }
 
 }  // namespace halftone

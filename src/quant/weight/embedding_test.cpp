@@ -67,7 +67,7 @@ TEST_P(EmbeddingFormat, ItsOperatorExistsWithItsPartsAndConstants) {
 TEST_P(EmbeddingFormat, PartsHaveNoGradientAndSayIt) {
   QuantizedWeight w = table();
   for (auto& [name, part] : w.parts) {
-    if (name == "scale") part = part.clone().requires_grad_();
+    if (name == "scale" || w.parts.size() == 1) part = part.clone().requires_grad_();
   }
   EXPECT_THAT(
       message_of(ErrorCode::kInvalidArgument, [&] { w.format->embedding(at::tensor({3}, at::kLong), w); }),
@@ -77,7 +77,8 @@ TEST_P(EmbeddingFormat, PartsHaveNoGradientAndSayIt) {
 INSTANTIATE_TEST_SUITE_P(Builtin, EmbeddingFormat,
                          testing::Values(QuantConfig(Int8WeightOnlyConfig{}),
                                          QuantConfig(Int4WeightOnlyConfig{}),
-                                         QuantConfig(Int4WeightOnlyConfig{64, false})));
+                                         QuantConfig(Int4WeightOnlyConfig{64, false}),
+                                         QuantConfig(Bf16WeightOnlyConfig{})));
 
 TEST(Embedding, OthersSayThatTheyHaveNone) {
   const QuantizedWeight w = quantize_weight(randn({5, 64}, 1), Float8WeightOnlyConfig{}, "layer");

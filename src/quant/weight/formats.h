@@ -13,6 +13,7 @@ std::shared_ptr<const WeightFormat> make_format(const Int4WeightOnlyConfig& conf
 std::shared_ptr<const WeightFormat> make_format(const Float8WeightOnlyConfig& config);
 std::shared_ptr<const WeightFormat> make_format(const Float8DynamicActivationFloat8WeightConfig& config);
 std::shared_ptr<const WeightFormat> make_format(const IntxWeightOnlyConfig& config);
+std::shared_ptr<const WeightFormat> make_format(const Bf16WeightOnlyConfig& config);
 
 /// The weight's part of that name, where it has one.
 inline std::optional<at::Tensor> zero_point_of(const QuantizedWeight& weight) {

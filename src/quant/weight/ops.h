@@ -32,6 +32,9 @@ at::Tensor int4_linear(const at::Tensor& x, const at::Tensor& weight, const at::
 at::Tensor fp8_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                       const std::optional<at::Tensor>& bias, bool quantize_activations, bool per_tensor);
 
+/// y = x · weightᵀ + bias; weight bfloat16 [n, k], multiplied and summed in float32. Kernel: bf16_linear.
+at::Tensor bf16_linear(const at::Tensor& x, const at::Tensor& weight, const std::optional<at::Tensor>& bias);
+
 /// Rows of a quantized table by index (int64 or int32, any sizes): [..., k] in `dtype`, float32 where there
 /// is none. Not differentiable: the tables are constants. weight and scale as in int8_weight_only_linear.
 /// Kernel: embedding_rows.
@@ -40,6 +43,9 @@ at::Tensor int8_embedding(const at::Tensor& indices, const at::Tensor& weight, c
 /// The same; weight, scale and zero_point as in int4_linear.
 at::Tensor int4_embedding(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                           const std::optional<at::Tensor>& zero_point, int64_t group_size,
+                          std::optional<c10::ScalarType> dtype);
+/// The same; weight bfloat16 [rows, k], widened exactly, read by ATen.
+at::Tensor bf16_embedding(const at::Tensor& indices, const at::Tensor& weight,
                           std::optional<c10::ScalarType> dtype);
 
 /// y = x · ((weight - zero_point) · scale)ᵀ + bias; weight uint8 [n, ceil(k · bits / 8)] (bits.h), scale

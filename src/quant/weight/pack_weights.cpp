@@ -1,5 +1,6 @@
 #include "quant/weight/pack_weights.h"
 
+#include "kernels/bf16_linear/pack.h"
 #include "kernels/fp32_linear/pack.h"
 #include "kernels/fp8_linear/pack.h"
 #include "kernels/int4_dynamic_linear/pack.h"
@@ -81,6 +82,15 @@ at::Tensor packed_fp8(const at::Tensor& weight, const at::Tensor& scale, int til
     kernels::pack_fp8_weights({static_cast<const uint8_t*>(w.const_data_ptr()), k, s.const_data_ptr<float>(),
                                scale_stride, n, k, format},
                               tile_n, out);
+  });
+}
+
+at::Tensor packed_bf16(const at::Tensor& weight, int tile_n) {
+  const int64_t n = weight.size(0), k = weight.size(1);
+  const PackLayout layout{"bf16_linear", kernels::kBf16PackVersion, tile_n};
+  return packed_block({weight}, layout, kernels::bf16_packed_bytes(n, k, tile_n), [&](void* out) {
+    const at::Tensor w = weight.contiguous();
+    kernels::pack_bf16_weights({static_cast<const uint16_t*>(w.const_data_ptr()), k, n, k}, tile_n, out);
   });
 }
 

@@ -34,5 +34,7 @@ at::Tensor packed_int8(const at::Tensor& weight, const at::Tensor& scale, int we
                        kernels::Int8Tile tile);
 /// weight float8 e4m3fn or e5m2 [n, k], scale float32 [n] or [1].
 at::Tensor packed_fp8(const at::Tensor& weight, const at::Tensor& scale, int tile_n);
+/// weight bfloat16 [n, k].
+at::Tensor packed_bf16(const at::Tensor& weight, int tile_n);
 
 }  // namespace halftone

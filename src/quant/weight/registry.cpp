@@ -38,7 +38,7 @@ std::shared_ptr<const WeightFormat> builtin_format(const QuantConfig& config) {
 std::shared_ptr<const WeightFormat> any_builtin_format(const QuantConfig& config) {
   return builtin_format<Int8WeightOnlyConfig, Int8DynamicActivationInt8WeightConfig, Int4WeightOnlyConfig,
                         Float8WeightOnlyConfig, Float8DynamicActivationFloat8WeightConfig,
-                        IntxWeightOnlyConfig>(config);
+                        IntxWeightOnlyConfig, Bf16WeightOnlyConfig>(config);
 }
 
 MakeFormat registered_maker(const std::string& type) {

@@ -97,8 +97,12 @@ QuantizedWeight quantize_weight(const at::Tensor& weight, const QuantConfig& con
   }
   const at::Tensor floats = weight.detach().to(at::kFloat).contiguous();
   check_finite(floats, layer);
-  auto parts = format->quantize_typed(floats, weight.scalar_type());
-  return {config, std::move(format), {n, k}, weight.scalar_type(), std::move(parts)};
+  try {
+    auto parts = format->quantize_typed(floats, weight.scalar_type());
+    return {config, std::move(format), {n, k}, weight.scalar_type(), std::move(parts)};
+  } catch (const Error& error) {
+    throw error.with_context(layer);
+  }
 }
 
 }  // namespace halftone

@@ -60,6 +60,7 @@ struct BackendDict {
   TensorMap module;
   std::vector<Sample> data;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
+  GraphSpec spec;  ///< how a C++ module is captured again
 };
 
 /// What from_dict could not use.
@@ -81,9 +82,11 @@ class Backend {
   explicit Backend(std::string_view type, std::string_view config_json = "{}");
 
   /// Only once, only in INIT; ends ACTIVE and returns this handle. Checks the device first (kUnsupported
-  /// where this build has none such). A C++ module is called at most once for each sample, and left as it
-  /// was; a graph's session state is that of a new session afterwards. On an error: a warning in the log, the
-  /// error again, and the state is INIT still.
+  /// where this build has none such). A C++ module is called once, with the first sample, and its tensors and
+  /// the random state are put back. Where `spec` or samples of several sizes ask for dynamic sizes, it is
+  /// called at each of these sizes and at more that are made up (capture_module.h); each time all is put
+  /// back. A graph is not called. Samples that do not fit the model are an error. On an error: a warning in
+  /// the log, the error again, and the state is INIT still.
   /// `cache_dir`: where a backend may keep what it made, by model and config; empty: nowhere.
   Backend build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& samples,
                 c10::Device device = c10::Device(c10::DeviceType::CPU), const std::string& cache_dir = {});

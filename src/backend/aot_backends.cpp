@@ -9,7 +9,7 @@ PartitionedGraphs min_cut(const JointGraph& joint) {
   return min_cut_rematerialization_partition(joint);
 }
 
-Backend aot_eager() {
+NamedCompiler aot_eager() {
   AotOptions options;
   options.name = "aot_eager";
   options.fw_compiler = nop_compiler();
@@ -17,7 +17,7 @@ Backend aot_eager() {
           AotAutograd(options)};
 }
 
-Backend aot_eager_decomp_partition() {
+NamedCompiler aot_eager_decomp_partition() {
   AotOptions options;
   options.name = "aot_eager_decomp_partition";
   options.fw_compiler = nop_compiler();
@@ -27,7 +27,7 @@ Backend aot_eager_decomp_partition() {
           AotAutograd(options)};
 }
 
-Backend aot_ts() {
+NamedCompiler aot_ts() {
   AotOptions options = mem_efficient_fusion_options(/*use_decomps=*/true);
   options.name = "aot_ts";
   return {{options.name, {"legacy"}, "forward and backward as TorchScript; the min-cut partitioner"},
@@ -46,7 +46,7 @@ AotOptions mem_efficient_fusion_options(bool use_decomps) {
   return options;
 }
 
-std::vector<Backend> aot_backends() {
+std::vector<NamedCompiler> aot_backends() {
   return {aot_eager(), aot_eager_decomp_partition(), aot_ts()};
 }
 

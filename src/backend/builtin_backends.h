@@ -7,16 +7,16 @@
 
 namespace halftone {
 
-struct Backend {
+struct NamedCompiler {
   BackendInfo info;
   GraphCompiler compiler;
 };
 
-std::vector<Backend> eager_backends();
-std::vector<Backend> aot_backends();
-std::vector<Backend> torch_script_backends();
-std::vector<Backend> halftone_backends();
+std::vector<NamedCompiler> eager_backends();
+std::vector<NamedCompiler> aot_backends();
+std::vector<NamedCompiler> torch_script_backends();
+std::vector<NamedCompiler> halftone_backends();
 /// Those that fail on purpose where a graph has a relu.
-std::vector<Backend> failing_backends();
+std::vector<NamedCompiler> failing_backends();
 
 }  // namespace halftone

@@ -38,7 +38,7 @@ GraphCompiler compiler_of(std::string name) {
 
 }  // namespace
 
-std::vector<Backend> eager_backends() {
+std::vector<NamedCompiler> eager_backends() {
   return {
       {{"eager", {}, "the graph as it is, operator by operator"}, compiler_of<InterpretedGraph>("eager")},
       {{"eager_noexcept", {"debug"}, "eager, for graphs that must not throw: says so where one does"},

@@ -64,7 +64,7 @@ CompiledFunction add_one_to_relu(const std::shared_ptr<GraphModule>& module, con
 
 }  // namespace
 
-std::vector<Backend> failing_backends() {
+std::vector<NamedCompiler> failing_backends() {
   return {
       {{"relu_compile_error", {"debug"}, "eager, but fails to compile a relu"}, refuse_relu},
       {{"relu_runtime_error", {"debug"}, "eager, but fails when a relu runs"}, throw_at_relu},

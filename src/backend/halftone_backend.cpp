@@ -73,7 +73,7 @@ CompileOptions compile_options(const CompilerOptions& given) {
 
 }  // namespace
 
-std::vector<Backend> halftone_backends() {
+std::vector<NamedCompiler> halftone_backends() {
   const GraphCompiler compiler = [](const std::shared_ptr<GraphModule>& module,
                                     const std::vector<c10::IValue>&, const CompilerOptions& options) {
     warn_of_unknown_options("halftone", options, {"threads", "max_plans", "disabled_passes"});

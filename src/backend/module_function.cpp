@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "graph/input_check.h"
+#include "graph/graph_call.h"
 #include "graph/mutation.h"
 
 namespace halftone {
@@ -23,19 +23,10 @@ class ModuleFunction {
         name_(module_->name.empty() ? "graph" : module_->name) {}
 
   std::vector<c10::IValue> call(const std::vector<c10::IValue>& inputs) {
-    try {
-      const SymbolBindings bindings = check_.check(inputs);
-      const std::shared_ptr<const TensorMap> tensors = module_->tensors();
-      std::unique_lock lock(state_mutex_, std::defer_lock);
-      if (!state_names_.empty()) lock.lock();
-      const TensorMap state = state_of(*tensors);
-      auto outputs = executor_->run({inputs, *tensors, state, bindings});
-      return apply_mutations(executor_->graph(), std::move(outputs), inputs, state);
-    } catch (const Error& error) {
-      throw error.with_context(name_);
-    } catch (const c10::Error& error) {
-      fail(ErrorCode::kInternal, "{}: {}", name_, error.what_without_backtrace());
-    }
+    const std::shared_ptr<const TensorMap> tensors = module_->tensors();
+    std::unique_lock lock(state_mutex_, std::defer_lock);
+    if (!state_names_.empty()) lock.lock();
+    return call_graph({name_, check_, *executor_, *tensors}, inputs, state_of(*tensors));
   }
 
  private:
@@ -45,7 +36,7 @@ class ModuleFunction {
     for (const std::string& name : state_names_) {
       const auto found = tensors.find(name);
       if (found == tensors.end())
-        fail(ErrorCode::kNotFound, "the graph writes \"{}\", which has no tensor", name);
+        fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", name_, name);
       state.emplace(name, found->second);
     }
     return state;

@@ -21,7 +21,7 @@ class Registry {
     return registry;
   }
 
-  void add(Backend backend) {
+  void add(NamedCompiler backend) {
     if (backend.info.name.empty()) fail(ErrorCode::kInvalidArgument, "a backend needs a name");
     if (!backend.compiler)
       fail(ErrorCode::kInvalidArgument, "backend \"{}\" has no compiler", backend.info.name);
@@ -58,12 +58,12 @@ class Registry {
   Registry() {
     for (const auto& some :
          {eager_backends, aot_backends, torch_script_backends, halftone_backends, failing_backends}) {
-      for (Backend& backend : some()) add(std::move(backend));
+      for (NamedCompiler& backend : some()) add(std::move(backend));
     }
   }
 
   mutable std::shared_mutex mutex_;
-  std::map<std::string, Backend, std::less<>> backends_;
+  std::map<std::string, NamedCompiler, std::less<>> backends_;
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph_module.h"
 
 namespace torch::jit {
 struct Graph;
@@ -24,5 +24,8 @@ struct TorchScript {
 /// Inputs are those of the graph, parameters too; outputs are all of the graph's. kUnsupported, naming the
 /// node, for arithmetic on sizes, subgraphs, and operators that TorchScript does not find by their operands.
 TorchScript to_torch_script(const Graph& graph);
+
+/// The same, run by TorchScript's executor.
+std::shared_ptr<const GraphExecutor> torch_script_executor(std::shared_ptr<const Graph> graph);
 
 }  // namespace halftone

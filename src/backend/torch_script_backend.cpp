@@ -50,15 +50,19 @@ class ScriptedGraph final : public GraphExecutor {
 
 }  // namespace
 
+std::shared_ptr<const GraphExecutor> torch_script_executor(std::shared_ptr<const Graph> graph) {
+  return std::make_shared<const ScriptedGraph>(std::move(graph));
+}
+
 GraphCompiler ts_compiler() {
   return [](const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
             const CompilerOptions& options) {
     warn_of_unknown_options("ts", options);
-    return function_of(module, std::make_shared<const ScriptedGraph>(copy_of_graph(*module)));
+    return function_of(module, torch_script_executor(copy_of_graph(*module)));
   };
 }
 
-std::vector<Backend> torch_script_backends() {
+std::vector<NamedCompiler> torch_script_backends() {
   return {{{"ts", {"legacy"}, "TorchScript, run by its own executor"}, ts_compiler()}};
 }
 

@@ -1,9 +1,8 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/errors.h"
-#include "graph/input_check.h"
+#include "graph/graph_call.h"
 #include "graph/interpreter.h"
-#include "graph/mutation.h"
 #include "halftone/graph_module.h"
 
 namespace halftone {
@@ -36,17 +35,7 @@ Session::~Session() = default;
 
 void Session::reset() {
   const BusyMark busy(busy_, module_->name);
-  state_.clear();
-  // Tensors that share storage in the model (tied buffers) must share it in the state too.
-  std::map<const void*, at::Tensor> clones;
-  for (const std::string& name : mutated_tensor_names(executor_->graph())) {
-    const auto found = tensors_->find(name);
-    if (found == tensors_->end())
-      fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", module_->name, name);
-    at::Tensor& clone = clones[found->second.unsafeGetTensorImpl()];
-    if (!clone.defined()) clone = found->second.detach().clone();
-    state_[name] = clone;
-  }
+  state_ = copy_of_state(module_->name, executor_->graph(), *tensors_);
 }
 
 std::vector<std::string> Session::state_names() const {
@@ -66,33 +55,16 @@ void Session::set_node_hook(NodeHook hook) {
   hook_ = std::move(hook);
 }
 
-std::vector<c10::IValue> Session::apply_mutations(std::vector<c10::IValue> outputs,
-                                                  const std::vector<c10::IValue>& user_inputs) {
-  return halftone::apply_mutations(executor_->graph(), std::move(outputs), user_inputs, state_);
-}
-
 std::vector<c10::IValue> Session::run(std::vector<c10::IValue> inputs) {
   const BusyMark busy(busy_, module_->name);
   const at::NoGradGuard no_grad;
-  try {
-    const SymbolBindings bindings = input_check_->check(inputs);
-    auto outputs = executor_->run({inputs, *tensors_, state_, bindings, hook_ ? &hook_ : nullptr});
-    return apply_mutations(std::move(outputs), inputs);
-  } catch (const Error& error) {
-    throw error.with_context(module_->name);
-  } catch (const c10::Error& error) {
-    fail(ErrorCode::kInternal, "{}: {}", module_->name, error.what_without_backtrace());
-  }
+  return call_graph({module_->name, *input_check_, *executor_, *tensors_}, inputs, state_,
+                    hook_ ? &hook_ : nullptr);
 }
 
 c10::IValue Session::operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs) {
   const CallSpec& call = module_->call_spec();
-  std::vector<c10::IValue> inputs =
-      flatten(call.args, c10::ivalue::Tuple::create(std::move(args)), "arguments");
-  c10::impl::GenericDict named(c10::StringType::get(), c10::AnyType::get());
-  for (auto& [name, value] : kwargs) named.insert(name, std::move(value));
-  for (auto& leaf : flatten(call.kwargs, named, "keyword arguments")) inputs.push_back(std::move(leaf));
-  return unflatten(call.result, run(std::move(inputs)));
+  return unflatten(call.result, run(flatten_call(call, std::move(args), std::move(kwargs))));
 }
 
 }  // namespace halftone

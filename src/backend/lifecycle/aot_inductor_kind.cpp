@@ -1,0 +1,111 @@
+// Packages of AOTInductor as a lifecycle backend: a .pt2 whose model is a compiled library.
+#include <torch/csrc/inductor/aoti_package/model_package_loader.h>
+
+#include <nlohmann/json.hpp>
+
+#include "backend/lifecycle/kind_config.h"
+#include "base/errors.h"
+#include "graph/mutation.h"
+#include "quant/graph/quantize_graph.h"
+
+namespace halftone {
+namespace {
+
+constexpr const char* kType = "AotInductorBackend";
+
+/// Such a model has its weights inside and takes tensors only. The library lets calls of several threads take
+/// turns.
+class PackagedGraph final : public GraphExecutor {
+ public:
+  PackagedGraph(std::shared_ptr<const Graph> graph, const std::string& package)
+      : graph_(std::move(graph)), package_(package), loader_(package) {}
+
+  std::vector<c10::IValue> run(const ExecutorCall& call) const override {
+    std::vector<at::Tensor> tensors;
+    for (const c10::IValue& input : call.inputs) {
+      if (input.isTensor()) tensors.push_back(input.toTensor());
+    }
+    const std::vector<at::Tensor> results = loader_.run(tensors);
+    if (results.size() != graph_->outputs().size()) {
+      fail(ErrorCode::kInvalidArgument, "{} gives {} results, the model has {}: it was made of another model",
+           package_, results.size(), graph_->outputs().size());
+    }
+    return {results.begin(), results.end()};
+  }
+  const Graph& graph() const override { return *graph_; }
+
+ private:
+  std::shared_ptr<const Graph> graph_;
+  std::string package_;
+  mutable torch::inductor::AOTIModelPackageLoader loader_;
+};
+
+void require_pure(const GraphModule& module) {
+  if (!mutated_tensor_names(module.graph()).empty() || !module.mutated_input_names().empty())
+    fail(ErrorCode::kUnsupported,
+         "{}: a model that writes to its buffers or inputs cannot run from a package", module.name);
+}
+
+class AotInductorKind final : public BackendKind {
+ public:
+  explicit AotInductorKind(AotInductorBackendConfig config) : config_(std::move(config)) {
+    if (config_.package.empty()) fail(ErrorCode::kInvalidArgument, "config of {}: package is missing", kType);
+    if (!config_.allow_code) {
+      fail(ErrorCode::kInvalidArgument,
+           "config of {}: {} is machine code and would run with your rights; allow_code must be true", kType,
+           config_.package);
+    }
+  }
+  std::string type() const override { return kType; }
+  std::string config() const override {
+    return nlohmann::json{{"allow_code", config_.allow_code}, {"package", config_.package}}.dump();
+  }
+  std::string describe_config() const override {
+    return fmt::format("package={}, allow_code=true", config_.package);
+  }
+  std::string refuse_to_save() const override {
+    return "it is made of machine code in another file, and checkpoints hold neither code nor paths";
+  }
+  ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
+                     const std::string&) const override {
+    require_pure(*original);
+    auto module = copy_module(*original);
+    auto executor = load(module->graph().clone());
+    return {std::move(module), std::move(executor)};
+  }
+
+ private:
+  std::shared_ptr<const GraphExecutor> load(std::shared_ptr<const Graph> graph) const {
+    try {
+      return std::make_shared<const PackagedGraph>(std::move(graph), config_.package);
+    } catch (const c10::Error& error) {
+      fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error.what());
+    }
+  }
+  AotInductorBackendConfig config_;
+};
+
+AotInductorBackendConfig parse(std::string_view json) {
+  const nlohmann::json fields = lifecycle::parse_config(kType, json, {"allow_code", "package"});
+  const nlohmann::json package = fields.value("package", nlohmann::json(""));
+  const nlohmann::json allow_code = fields.value("allow_code", nlohmann::json(false));
+  if (!package.is_string() || !allow_code.is_boolean())
+    fail(ErrorCode::kInvalidArgument, "config of {}: package must be a string, allow_code true or false",
+         kType);
+  return {package.get<std::string>(), allow_code.get<bool>()};
+}
+
+}  // namespace
+
+std::shared_ptr<const BackendKind> aot_inductor_backend_kind(const AotInductorBackendConfig& config) {
+  return std::make_shared<const AotInductorKind>(config);
+}
+
+std::vector<BackendType> lifecycle::aot_inductor_backend_types() {
+  return {{kType, "a package that AOTInductor compiled; runs foreign machine code",
+           [](std::string_view json) { return aot_inductor_backend_kind(parse(json)); }}};
+}
+
+}  // namespace halftone

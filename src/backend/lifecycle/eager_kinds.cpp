@@ -1,0 +1,59 @@
+// The kinds that take a graph as it is: the interpreter, and TorchScript.
+#include <nlohmann/json.hpp>
+
+#include "backend/lifecycle/kind_config.h"
+#include "backend/torch_script.h"
+#include "quant/graph/quantize_graph.h"
+
+namespace halftone {
+namespace {
+
+constexpr const char* kEager = "EagerBackend";
+constexpr const char* kTorchScript = "TorchScriptBackend";
+
+class PlainKind final : public BackendKind {
+ public:
+  using Prepare = ReadyModel (*)(std::shared_ptr<GraphModule>);
+  PlainKind(const char* type, Prepare prepare) : type_(type), prepare_(prepare) {}
+  std::string type() const override { return type_; }
+  std::string config() const override { return "{}"; }
+  std::string describe_config() const override { return {}; }
+  ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
+                     const std::string&) const override {
+    return prepare_(copy_module(*original));
+  }
+
+ private:
+  const char* type_;
+  Prepare prepare_;
+};
+
+template <typename Make>
+BackendType without_fields(const char* type, const char* what, Make make) {
+  return {type, what, [type, make](std::string_view json) {
+            lifecycle::parse_config(type, json, {});
+            return make();
+          }};
+}
+
+}  // namespace
+
+std::shared_ptr<const BackendKind> eager_backend_kind() {
+  return std::make_shared<const PlainKind>(kEager, [](std::shared_ptr<GraphModule> module) {
+    return ReadyModel{std::move(module), nullptr};
+  });
+}
+
+std::shared_ptr<const BackendKind> torch_script_backend_kind() {
+  return std::make_shared<const PlainKind>(kTorchScript, [](std::shared_ptr<GraphModule> module) {
+    auto executor = torch_script_executor(module->graph().clone());
+    return ReadyModel{std::move(module), std::move(executor)};
+  });
+}
+
+std::vector<BackendType> lifecycle::eager_backend_types() {
+  return {without_fields(kEager, "operator by operator, as PyTorch would", eager_backend_kind),
+          without_fields(kTorchScript, "TorchScript, run by its own executor", torch_script_backend_kind)};
+}
+
+}  // namespace halftone

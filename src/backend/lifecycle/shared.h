@@ -1,0 +1,53 @@
+// What the handles of one backend share, and the calls that change it.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/lifecycle/backend_access.h"
+#include "backend/lifecycle/gate.h"
+#include "backend/lifecycle/origin.h"
+#include "backend/lifecycle/ready_call.h"
+
+namespace halftone {
+
+struct Backend::Shared {
+  Shared(std::shared_ptr<const BackendKind> kind, BackendState state);
+  ~Shared();
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  void build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& new_samples,
+             c10::Device new_device, const std::string& new_cache_dir);
+  void activate();
+  void deactivate();
+  void deploy(std::optional<c10::Device> new_device);
+  c10::IValue infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs);
+  BackendDict to_dict() const;
+
+  const std::shared_ptr<const BackendKind> kind;
+  const std::string type;
+
+  mutable std::mutex mutex;             ///< held by calls that change the state; guards what follows
+  lifecycle::Origin origin;             ///< without a graph before build(), and where only `stored` is there
+  std::shared_ptr<GraphModule> stored;  ///< converted already, from a file; or nullptr
+  std::vector<Sample> samples;
+  c10::Device device = c10::Device(c10::DeviceType::CPU);
+  std::string cache_dir;
+  std::string tuning;
+
+  lifecycle::Gate gate;
+  /// There in the states in which infer() runs; read by those who passed the gate, without the mutex.
+  std::unique_ptr<const lifecycle::ReadyCall> ready;
+
+ private:
+  /// Throws where the table refuses the call now, and where it would wait for its own infer(). Gives the
+  /// state that the call ends in.
+  BackendState require(LifecycleCall call) const;
+  [[noreturn]] void refuse(BackendState state, LifecycleCall call) const;
+  std::unique_ptr<const lifecycle::ReadyCall> prepare(c10::Device on) const;
+};
+
+}  // namespace halftone

@@ -1,0 +1,45 @@
+#include "graph/graph_call.h"
+
+#include "base/errors.h"
+#include "graph/mutation.h"
+
+namespace halftone {
+
+std::vector<c10::IValue> call_graph(const CallableGraph& graph, const std::vector<c10::IValue>& inputs,
+                                    const TensorMap& state, const NodeHook* hook) {
+  try {
+    const SymbolBindings bindings = graph.check.check(inputs);
+    auto outputs = graph.executor.run({inputs, graph.tensors, state, bindings, hook});
+    return apply_mutations(graph.executor.graph(), std::move(outputs), inputs, state);
+  } catch (const Error& error) {
+    throw error.with_context(graph.model);
+  } catch (const c10::Error& error) {
+    fail(ErrorCode::kInternal, "{}: {}", graph.model, error.what_without_backtrace());
+  }
+}
+
+std::vector<c10::IValue> flatten_call(const CallSpec& call, std::vector<c10::IValue> args,
+                                      std::map<std::string, c10::IValue> kwargs) {
+  std::vector<c10::IValue> inputs =
+      flatten(call.args, c10::ivalue::Tuple::create(std::move(args)), "arguments");
+  c10::impl::GenericDict named(c10::StringType::get(), c10::AnyType::get());
+  for (auto& [name, value] : kwargs) named.insert(name, std::move(value));
+  for (auto& leaf : flatten(call.kwargs, named, "keyword arguments")) inputs.push_back(std::move(leaf));
+  return inputs;
+}
+
+TensorMap copy_of_state(const std::string& model, const Graph& graph, const TensorMap& tensors) {
+  TensorMap state;
+  std::map<const void*, at::Tensor> clones;
+  for (const std::string& name : mutated_tensor_names(graph)) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end())
+      fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", model, name);
+    at::Tensor& clone = clones[found->second.unsafeGetTensorImpl()];
+    if (!clone.defined()) clone = found->second.detach().clone();
+    state[name] = clone;
+  }
+  return state;
+}
+
+}  // namespace halftone

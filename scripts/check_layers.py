@@ -23,6 +23,7 @@ MAY_USE = {
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "quant"},
+    "harness": {"base", "archive"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

@@ -22,7 +22,7 @@ MAY_USE = {
     "compiler": {"base", "cpu", "kernels", "graph", "quant"},
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
-    "checkpoint": {"base", "archive", "graph", "quant"},
+    "checkpoint": {"base", "archive", "graph", "quant", "backend"},
     "harness": {"base", "archive"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}

@@ -3,7 +3,7 @@
 
 namespace halftone {
 
-/// "0.1.0"
+/// "0.2.0"
 const char* version();
 
 /// The libtorch that this library was built for, "2.13.0".

@@ -205,6 +205,23 @@ TEST_F(AtomicFileTest, PermissionsFollowTheUmask) {
   EXPECT_EQ(status.st_mode & 0777U, 0640U);
 }
 
+TEST_F(AtomicFileTest, RemovesWhatKilledWritersLeftAndNothingElse) {
+  write("f.tmp.123.0", "of a process that was killed");
+  for (const char* other : {"g.tmp.123.0", "f.tmp.notes", "f.tmp.1", "f.tmp.1.x", "f.tmp", "f.tmp.1.2.3"})
+    write(other, "not ours");
+  ASSERT_EQ(::mkfifo(path("f.tmp.5.5").c_str(), 0600), 0);
+  AtomicFile first(path("f"));
+  EXPECT_FALSE(std::filesystem::exists(path("f.tmp.123.0")));
+  first.write("first");
+  AtomicFile second(path("f"));  // leaves the first writer's file alone: it is being written
+  second.write("second");
+  second.commit();
+  EXPECT_EQ(read("f"), "second");
+  first.commit();
+  EXPECT_EQ(read("f"), "first");
+  EXPECT_EQ(files(), 8U);
+}
+
 TEST_F(AtomicFileTest, RefusesFoldersAndDevices) {
   EXPECT_EQ(code_of([&] { AtomicFile file(path("none/f")); }), ErrorCode::kNotFound);
   EXPECT_EQ(code_of([&] { AtomicFile file(path("")); }), ErrorCode::kIo);

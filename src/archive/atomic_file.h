@@ -13,7 +13,9 @@ namespace halftone {
 /// Every failure is kIo (kNotFound where the folder is missing) and names the path. Not thread-safe.
 class AtomicFile {
  public:
-  /// Creates a temporary file beside `path`, with the permissions that the process's umask gives.
+  /// Creates a temporary file beside `path`, `path`.tmp.PROCESS.NUMBER, with the permissions that the
+  /// process's umask gives, and locks it (flock). Those of the same path whose writers were killed are
+  /// removed: nobody holds their lock any more.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
@@ -25,6 +27,7 @@ class AtomicFile {
   void commit();
 
  private:
+  void create();
   void close_and_forget() noexcept;
 
   std::string path_;

@@ -3,7 +3,7 @@
 namespace halftone {
 
 const char* version() {
-  return "0.1.0";
+  return "0.2.0";
 }
 const char* torch_version() {
   return "2.13.0";

@@ -88,6 +88,8 @@ std::vector<Change> frame_changes() {
                   "\"gone\" is not in the file"),
       text_change("StoredIsDigest", "tensors", R"("name":"fc.bias")",
                   R"("name":"fc.bias","stored":"__halftone__.sha256")", "belongs to the format"),
+      text_change("StoredIsTable", "tensors", R"("name":"fc.bias")",
+                  R"("name":"fc.bias","stored":"__halftone__.digests")", "belongs to the format"),
       text_change("StoredOfOtherShape", "tensors", R"("name":"fc.bias")",
                   R"("name":"fc.bias","stored":"fc.weight")",
                   "is Float [3, 4] in the file, Float [3] in the graph"),
@@ -198,34 +200,52 @@ class CheckpointVersions : public CheckpointTest {
     save_checkpoint(*small_model(), path());
     std::string text = file_text(path());
     replace(text, from, to);
-    text.resize(text.size() - ht::kDigestSize);
-    const Sha256Digest digest = sha256(std::as_bytes(std::span(text)));
-    text.append(reinterpret_cast<const char*>(digest.data()), digest.size());
-    write_text(path(), text);
+    write_text(path(), resealed(text));
+  }
+  /// A file of version 3, whatever that will be.
+  void write_version_3(const std::string& needs) {
+    save_checkpoint(*small_model(), path());
+    std::string text = file_text(path());
+    replace(text, R"("halftone.format":"2")", R"("halftone.format":"3")");
+    replace(text, R"("halftone.needs":"0.2.0")", needs);
+    write_text(path(), resealed(text));
+  }
+  void expect_unsupported(const std::string& sentence) {
+    EXPECT_THAT(message_of(ErrorCode::kUnsupported, [&] { load_checkpoint(path()); }), HasSubstr(sentence));
+    const CheckpointInfo info = verify_checkpoint(path());
+    EXPECT_THAT(info.findings, ::testing::ElementsAre(HasSubstr(sentence)));
   }
 };
 
-TEST_F(CheckpointVersions, ANewerVersionIsNamed) {
-  write_changed(R"("halftone.format":"1")", R"("halftone.format":"2")");
-  const std::string message = message_of(ErrorCode::kUnsupported, [&] { load_checkpoint(path()); });
-  EXPECT_THAT(message, HasSubstr("version 2, written by a newer Halftone"));
-  const CheckpointInfo info = verify_checkpoint(path());
-  EXPECT_EQ(info.version, 2);
-  ASSERT_EQ(info.findings.size(), 1u);
-  EXPECT_THAT(info.findings[0], HasSubstr("newer Halftone"));
+TEST_F(CheckpointVersions, ANewerVersionSaysWhichHalftoneItNeeds) {
+  write_version_3(R"("halftone.needs":"1.7.0")");
+  expect_unsupported("needs Halftone ≥ 1.7.0: .ht version 3, written by \"halftone 0.2.0\"");
+  EXPECT_EQ(verify_checkpoint(path()).version, 3);
+  write_version_3(R"("halftone.noods":"1.7.0")");
+  expect_unsupported("version 3, written by a newer Halftone");
+}
+
+TEST_F(CheckpointVersions, Version2MayNeedMoreThanItsFirstHalftone) {
+  write_changed(R"("halftone.needs":"0.2.0")", R"("halftone.needs":"0.9.1")");
+  expect_unsupported("needs Halftone ≥ 0.9.1: .ht version 2");
+}
+
+TEST_F(CheckpointVersions, Version1HasNoKeysOfVersion2) {
+  write_changed(R"("halftone.format":"2")", R"("halftone.format":"1")");
+  expect_unsupported("version 1 has no metadata \"halftone.needs\"");
 }
 
 TEST_F(CheckpointVersions, ADamagedVersionIsDamageNotANewerOne) {
   save_checkpoint(*small_model(), path());
   std::string text = file_text(path());
-  replace(text, R"("halftone.format":"1")", R"("halftone.format":"3")");
+  replace(text, R"("halftone.format":"2")", R"("halftone.format":"3")");
   write_text(path(), text);
   EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&] { load_checkpoint(path()); }), HasSubstr("checksum"));
 }
 
 TEST_F(CheckpointVersions, NoNumberIsNoVersion) {
   for (const char* bad : {"0", "-", "x", " "}) {
-    write_changed(R"("halftone.format":"1")", std::string(R"("halftone.format":")") + bad + "\"");
+    write_changed(R"("halftone.format":"2")", std::string(R"("halftone.format":")") + bad + "\"");
     EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&] { load_checkpoint(path()); }),
                 HasSubstr("not a version"));
   }
@@ -235,6 +255,29 @@ TEST_F(CheckpointVersions, TheDigestMustBeTheLastTensor) {
   write_changed("__halftone__.sha256", "__halftone__.sha512");
   EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&] { load_checkpoint(path()); }),
               HasSubstr("last tensor"));
+}
+
+TEST_F(CheckpointVersions, TheTableOfDigestsMustStandBeforeIt) {
+  write_changed("__halftone__.digests", "__halftone__.digestz");
+  EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&] { load_checkpoint(path()); }),
+              HasSubstr("last tensor but one"));
+  write_changed(R"("shape":[2,32])", R"("shape":[1,64])");
+  EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&] { load_checkpoint(path()); }),
+              HasSubstr("has the shape [1, 64], not [2, 32]"));
+}
+
+TEST_F(CheckpointVersions, FastChecksOnlyTheMetadata) {
+  save_checkpoint(*small_model(), path());
+  std::string text = file_text(path());
+  text[text.size() - 150] ^= 1;  // a weight
+  write_text(path(), text);
+  EXPECT_THAT(verify_checkpoint(path()).findings, Not(IsEmpty()));
+  const CheckpointInfo fast = verify_checkpoint(path(), VerifyDepth::kMetadata);
+  EXPECT_THAT(fast.findings, IsEmpty());
+  EXPECT_FALSE(fast.bytes_checked);
+  load_checkpoint(path(), {.verify = false});
+  write_changed("aten::relu", "aten::rellu");
+  EXPECT_THAT(verify_checkpoint(path(), VerifyDepth::kMetadata).findings, Not(IsEmpty()));
 }
 
 TEST_F(CheckpointVersions, VerifyReportsWhatNothingUses) {

@@ -36,7 +36,9 @@ TEST_F(GraphCheckpoint, RoundTripsMappedAndRead) {
   }
   const CheckpointInfo info = verify_checkpoint(path());
   EXPECT_THAT(info.findings, IsEmpty());
-  EXPECT_EQ(info.version, 1);
+  EXPECT_EQ(info.version, 2);
+  EXPECT_EQ(info.needs, "0.2.0");
+  EXPECT_EQ(info.chunks, 1u);
   EXPECT_EQ(info.kind, "graph");
   EXPECT_EQ(info.tensors, 3u);
   EXPECT_THAT(info.written_by, HasSubstr("halftone "));

@@ -48,9 +48,9 @@ class FitCheck {
     }
     check_leaves();
     for (const PackedRecord& packed : metadata_.packed) check_packed(packed);
-    for (const ht::StoredInput& input : metadata_.sample_inputs) {
-      if (const auto* record = std::get_if<HtRecord>(&input)) place(*record);
-    }
+    std::vector<const HtRecord*> samples = records_in(metadata_.lifecycle.samples);
+    for (const HtValue& input : metadata_.sample_inputs) collect_records(input, samples);
+    for (const HtRecord* record : samples) place(*record);
     return std::move(findings_);
   }
 
@@ -157,6 +157,7 @@ GraphMetadata read_graph_metadata(const HtMetadata& metadata) {
   result.notes = read_member(metadata, ht::kNotesKey, ht::texts_of);
   result.sample_inputs = read_member(metadata, ht::kSampleInputsKey, ht::sample_inputs_of);
   result.configs = read_configs(metadata);
+  result.lifecycle = read_lifecycle(metadata);
   result.packed = read_packed(metadata);
   result.graph = read_graph(metadata);
   return result;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/ht_file.h"
+#include "checkpoint/ht_lifecycle.h"
 #include "checkpoint/layer_configs.h"
 #include "checkpoint/packed_blocks.h"
 #include "checkpoint/sample_inputs.h"
@@ -23,7 +24,8 @@ struct GraphMetadata {
   std::vector<ShapeGuard> guards;
   std::vector<std::string> notes;
   std::vector<HtRecord> tensors;
-  std::vector<ht::StoredInput> sample_inputs;
+  std::vector<HtValue> sample_inputs;  ///< none of them nested
+  HtLifecycle lifecycle;
   LayerConfigs configs;
   std::vector<PackedRecord> packed;
 };

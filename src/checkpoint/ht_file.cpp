@@ -1,13 +1,18 @@
 #include "checkpoint/ht_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "archive/text.h"
 #include "base/errors.h"
 #include "base/sha256.h"
+#include "checkpoint/ht_digests.h"
 #include "checkpoint/ht_json.h"
+#include "halftone/version.h"
 
 namespace halftone {
 namespace {
@@ -21,9 +26,23 @@ int64_t read_version(const std::string& text, const std::string& file) {
   return version;
 }
 
-bool is_known_key(const std::string& key) {
-  return std::any_of(ht::kKeys.begin(), ht::kKeys.end(),
-                     [&](const std::string* known) { return *known == key; });
+bool is_known_key(const std::string& key, int64_t version) {
+  const auto known = ht::keys_of(version);
+  return std::any_of(known.begin(), known.end(), [&](const std::string* one) { return *one == key; });
+}
+
+/// "0.2.0" as numbers; nothing for other text.
+std::optional<std::array<int, 3>> try_release(std::string_view text) {
+  std::array<int, 3> numbers{};
+  for (size_t i = 0; i < numbers.size(); ++i) {
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), numbers[i]);
+    if (error != std::errc() || numbers[i] < 0) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (i + 1 == numbers.size()) break;
+    if (!text.starts_with('.')) return std::nullopt;
+    text.remove_prefix(1);
+  }
+  return text.empty() ? std::optional(numbers) : std::nullopt;
 }
 
 bool is_zero(std::span<const std::byte> bytes) {
@@ -33,7 +52,8 @@ bool is_zero(std::span<const std::byte> bytes) {
 }  // namespace
 
 bool is_filler(std::string_view stored_name) {
-  return stored_name.starts_with(ht::kPadding) || stored_name == ht::kDigest;
+  return stored_name.starts_with(ht::kPadding) || stored_name == ht::kDigest ||
+         stored_name == ht::kDigestTable;
 }
 
 HtFile HtFile::open(const std::string& path, LoadMode mode) {
@@ -59,8 +79,8 @@ const std::string& HtMetadata::text(const std::string& key) const {
   return found->second;
 }
 
-nlohmann::json HtMetadata::json(const std::string& key) const {
-  return parse_json(text(key), place(key));
+nlohmann::json HtMetadata::json(const std::string& key, const JsonLimits& limits) const {
+  return parse_json(text(key), place(key), limits);
 }
 
 std::string HtFile::stored_digest() const {
@@ -79,28 +99,86 @@ bool HtFile::digest_matches() const {
          to_hex(sha256(bytes.first(bytes.size() - ht::kDigestSize))) == stored_digest();
 }
 
-void HtFile::require_readable(bool verify) const {
-  // Before the version: every version ends with the digest, and a damaged version number must not look like a
+std::string HtFile::chunk_finding(unsigned threads) const {
+  if (version_ == 1) return {};
+  require_digests();
+  const auto stored = tensors_.try_entry(ht::kDigestTable)->bytes;
+  const auto covered = bytes_->bytes().first(static_cast<size_t>(stored.data() - bytes_->bytes().data()));
+  const ht::DigestTable found = ht::digest_table(covered, threads);
+  const auto expected = std::as_bytes(std::span(found));
+  const auto [wrong, ours] = std::mismatch(stored.begin(), stored.end(), expected.begin());
+  if (wrong == stored.end()) return {};
+  const size_t row = static_cast<size_t>(wrong - stored.begin()) / ht::kDigestSize;
+  if (row + 1 == found.size())
+    return "the checksum of the checksums does not match: the file was damaged or changed";
+  return fmt::format("the checksum of the bytes {} to {} does not match: the file was damaged or changed",
+                     row * ht::kChunk, std::min((row + 1) * ht::kChunk, covered.size()) - 1);
+}
+
+void HtFile::require_intact() const {
+  // Other versions than 2: what every version has, so that a damaged version number does not look like a
   // newer one.
-  if (verify && !digest_matches()) {
-    fail(ErrorCode::kCorruptFile, "{}: the checksum does not match: the file was damaged or changed", name());
-  }
-  if (version_ != ht::kVersion) {
+  const std::string finding = version_ == 2 ? chunk_finding()
+                              : digest_matches()
+                                  ? ""
+                                  : "the checksum does not match: the file was damaged or changed";
+  if (!finding.empty()) fail(ErrorCode::kCorruptFile, "{}: {}", name(), finding);
+}
+
+void HtFile::require_version() const {
+  const std::string writer =
+      metadata_.has(ht::kWriterKey) ? quote_text(metadata_.text(ht::kWriterKey)) : "an unknown program";
+  const std::string needs = metadata_.has(ht::kNeedsKey) ? metadata_.text(ht::kNeedsKey) : "";
+  const auto needed = try_release(needs);
+  if (version_ > ht::kVersion && !needed) {
     fail(ErrorCode::kUnsupported,
-         "{}: .ht version {}, written by a newer Halftone ({}); this one reads version {}", name(), version_,
-         metadata_.has(ht::kWriterKey) ? metadata_.text(ht::kWriterKey) : "unknown", ht::kVersion);
+         "{}: .ht version {}, written by a newer Halftone ({}); this one, {}, reads versions 1 to {}", name(),
+         version_, writer, halftone::version(), ht::kVersion);
   }
+  if (version_ > ht::kVersion || (needed && *needed > *try_release(halftone::version()))) {
+    fail(ErrorCode::kUnsupported,
+         "{}: needs Halftone ≥ {}: .ht version {}, written by {}; this is Halftone {}, which reads versions "
+         "1 to {}",
+         name(), needs, version_, writer, halftone::version(), ht::kVersion);
+  }
+  if (version_ > 1 && !needed) {
+    fail(ErrorCode::kCorruptFile, "{}: {} is {}, not a version of Halftone", name(), ht::kNeedsKey,
+         quote_text(needs));
+  }
+}
+
+void HtFile::require_digests() const {
+  const auto bytes = bytes_->bytes();
+  const std::byte* end = bytes.data() + bytes.size();
+  const auto ends_at = [](const SafetensorsEntry* entry, const std::byte* place) {
+    return entry != nullptr && entry->dtype == DType::kUint8 &&
+           entry->bytes.data() + entry->bytes.size() == place;
+  };
+  const SafetensorsEntry* digest = tensors_.try_entry(ht::kDigest);
+  if (!ends_at(digest, end) || digest->bytes.size() != ht::kDigestSize)
+    fail(ErrorCode::kCorruptFile, "{}: its last tensor is not {}", name(), ht::kDigest);
+  if (version_ == 1) return;
+  const SafetensorsEntry* table = tensors_.try_entry(ht::kDigestTable);
+  if (!ends_at(table, digest->bytes.data()))
+    fail(ErrorCode::kCorruptFile, "{}: its last tensor but one is not {}", name(), ht::kDigestTable);
+  const size_t rows = ht::digest_rows(static_cast<size_t>(table->bytes.data() - bytes.data()));
+  const std::vector<int64_t> shape = {static_cast<int64_t>(rows), static_cast<int64_t>(ht::kDigestSize)};
+  if (table->shape != shape) {
+    fail(ErrorCode::kCorruptFile, "{}: {} has the shape [{}], not [{}]", name(), ht::kDigestTable,
+         fmt::join(table->shape, ", "), fmt::join(shape, ", "));
+  }
+}
+
+void HtFile::require_readable(bool verify) const {
+  if (verify) require_intact();
+  require_version();
   for (const auto& [key, value] : metadata_.values()) {
-    if (key.starts_with(ht::kKeyPrefix) && !is_known_key(key)) {
+    if (key.starts_with(ht::kKeyPrefix) && !is_known_key(key, version_)) {
       fail(ErrorCode::kUnsupported, "{}: version {} has no metadata {}", name(), version_, quote_text(key));
     }
   }
-  const SafetensorsEntry* digest = tensors_.try_entry(ht::kDigest);
+  require_digests();
   const auto bytes = bytes_->bytes();
-  if (digest == nullptr || digest->dtype != DType::kUint8 || digest->bytes.size() != ht::kDigestSize ||
-      digest->bytes.data() + digest->bytes.size() != bytes.data() + bytes.size()) {
-    fail(ErrorCode::kCorruptFile, "{}: its last tensor is not {}", name(), ht::kDigest);
-  }
   for (const SafetensorsEntry& entry : tensors_.entries()) {
     const auto start = static_cast<size_t>(entry.bytes.data() - bytes.data());
     if (!is_filler(entry.name) && !entry.bytes.empty() && start % ht::kAlignment != 0) {

@@ -58,7 +58,7 @@ class HtMetadata {
   bool has(const std::string& key) const { return values_.contains(key); }
   /// kCorruptFile where it is missing.
   const std::string& text(const std::string& key) const;
-  nlohmann::json json(const std::string& key) const;
+  nlohmann::json json(const std::string& key, const JsonLimits& limits = {}) const;
   /// "model.ht: halftone.call", for messages.
   std::string place(const std::string& key) const { return file_ + ": " + key; }
   const std::string& file() const { return file_; }
@@ -84,26 +84,32 @@ class HtFile {
   /// The digest that the file holds, as text, and whether it is the one of the bytes before it.
   std::string stored_digest() const;
   bool digest_matches() const;
+  /// From version 2 on: the first chunk whose digest is wrong, or the table itself, as a sentence; empty
+  /// where all are right. `threads`: as ht::digest_table takes them.
+  std::string chunk_finding(unsigned threads = 0) const;
 
-  /// kCorruptFile where the checksum is wrong (only with `verify`); kUnsupported where the version is not
-  /// ours or a key of the metadata is not known; kCorruptFile where the digest or a tensor stands where
-  /// version 1 does not put it.
+  /// kCorruptFile where a checksum is wrong (only with `verify`): those of the chunks, in version 1 that of
+  /// the whole. kUnsupported where a newer Halftone is needed or a key of the metadata is not known;
+  /// kCorruptFile where a digest or a tensor stands where the version does not put it.
   void require_readable(bool verify) const;
-  /// What version 1 forbids in the layout and a reader could live with, for verify: padding that is not zero,
-  /// …
+  /// What the format forbids in the layout and a reader could live with, for verify: padding that is not
+  /// zero, …
   std::vector<std::string> layout_findings() const;
 
   /// kCorruptFile where the record does not fit what is stored.
   HtPlace place(const HtRecord& record) const;
 
  private:
+  void require_intact() const;
+  void require_version() const;
+  void require_digests() const;
   std::shared_ptr<FileBytes> bytes_;
   SafetensorsFile tensors_;
   HtMetadata metadata_;
   int64_t version_ = 0;
 };
 
-/// Whether the format, not the model, owns a stored tensor's bytes: padding and digest.
+/// Whether the format, not the model, owns a stored tensor's bytes: padding and digests.
 bool is_filler(std::string_view stored_name);
 
 }  // namespace halftone

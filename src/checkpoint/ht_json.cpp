@@ -76,7 +76,7 @@ DType dtype_of(const JsonCursor& place) {
 void require_known(const JsonCursor& object, std::initializer_list<std::string_view> known) {
   for (const std::string& key : object.keys()) {
     if (std::find(known.begin(), known.end(), key) == known.end())
-      object.fail_here(fmt::format("version 1 has no member {}", quote_text(key)));
+      object.fail_here(fmt::format("the format has no member {}", quote_text(key)));
   }
 }
 

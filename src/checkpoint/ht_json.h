@@ -26,7 +26,7 @@ std::vector<int64_t> sizes_of(const JsonCursor& place);
 std::string dtype_text(DType dtype);
 DType dtype_of(const JsonCursor& place);
 
-/// Refuses (kCorruptFile) members that version 1 does not have: what we do not know we must not drop.
+/// Refuses (kCorruptFile) members that the format does not have: what we do not know we must not drop.
 void require_known(const JsonCursor& object, std::initializer_list<std::string_view> known);
 /// The elements of an array; kCorruptFile where it is none.
 std::vector<JsonCursor> elements(const JsonCursor& array);

@@ -1,16 +1,27 @@
 #include "checkpoint/ht_writer.h"
 
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <future>
 
 #include "archive/atomic_file.h"
 #include "base/errors.h"
 #include "base/sha256.h"
+#include "checkpoint/ht_digests.h"
 #include "checkpoint/ht_format.h"
 
 namespace halftone {
 namespace {
 
 constexpr std::array<std::byte, ht::kAlignment> kZeros{};
+constexpr size_t kPiece = size_t{1} << 20;
+
+/// A write that fails must not wait for the digest of a file that nobody wants any more.
+struct SetAtEnd {
+  std::atomic<bool>& flag;
+  ~SetAtEnd() { flag = true; }
+};
 
 /// The tensors with padding between them, so that each one that has bytes begins at a multiple of the
 /// alignment.
@@ -32,28 +43,68 @@ std::vector<SafetensorsTensor> with_padding(const std::vector<SafetensorsTensor>
   return all;
 }
 
+size_t bytes_of(const std::vector<SafetensorsTensor>& tensors) {
+  size_t bytes = 0;
+  for (const SafetensorsTensor& tensor : tensors) bytes += tensor.bytes.size();
+  return bytes;
+}
+
+/// The header of a file of these tensors, the table of digests and the digest. How long the table is depends
+/// on the header's length, and the header says how long the table is: both only grow, so that this ends.
+std::string head_of(const std::string& path, const std::vector<SafetensorsTensor>& tensors,
+                    const std::map<std::string, std::string>& metadata) {
+  const size_t data = bytes_of(tensors);
+  constexpr auto kRow = static_cast<int64_t>(ht::kDigestSize);
+  size_t rows = ht::digest_rows(data);
+  while (true) {
+    const std::vector<std::byte> table(rows * ht::kDigestSize);
+    std::vector<SafetensorsTensor> all = tensors;
+    all.push_back({std::string(ht::kDigestTable), DType::kUint8, {static_cast<int64_t>(rows), kRow}, table});
+    all.push_back(
+        {std::string(ht::kDigest), DType::kUint8, {kRow}, std::span(kZeros).first(ht::kDigestSize)});
+    std::string head = make_safetensors_head(path, all, metadata, ht::kAlignment);
+    const size_t needed = ht::digest_rows(head.size() + data);
+    if (needed == rows) return head;
+    rows = needed;
+  }
+}
+
 }  // namespace
 
 void write_ht(const std::string& path, const std::vector<SafetensorsTensor>& tensors,
               std::map<std::string, std::string> metadata) {
   metadata[ht::kFormatKey] = std::to_string(ht::kVersion);
-  std::vector<SafetensorsTensor> all = with_padding(tensors);
-  all.push_back({std::string(ht::kDigest),
-                 DType::kUint8,
-                 {static_cast<int64_t>(ht::kDigestSize)},
-                 std::span(kZeros).first(ht::kDigestSize)});
-  const std::string head = make_safetensors_head(path, all, metadata, ht::kAlignment);
-  all.pop_back();
+  metadata[ht::kNeedsKey] = ht::kNeeds;
+  const std::vector<SafetensorsTensor> all = with_padding(tensors);
+  const std::string head = head_of(path, all, metadata);
 
   AtomicFile file(path);
-  Sha256 hash;
+  Sha256 whole;
+  std::atomic<bool> stop{false};
+  // The one digest of everything on a second core, chunks and writing on this one.
+  auto hashing = std::async([&] {
+    whole.update(std::as_bytes(std::span(head)));
+    for (const SafetensorsTensor& tensor : all) {
+      for (size_t begin = 0; begin < tensor.bytes.size() && !stop; begin += kPiece)
+        whole.update(tensor.bytes.subspan(begin, std::min(kPiece, tensor.bytes.size() - begin)));
+    }
+  });
+  const SetAtEnd end{stop};
+  ht::ChunkHasher chunks;
   const auto write = [&](std::span<const std::byte> bytes) {
-    hash.update(bytes);
-    file.write(bytes);
+    // In pieces that are still in the cache when they are written.
+    for (; !bytes.empty(); bytes = bytes.subspan(std::min(kPiece, bytes.size()))) {
+      chunks.update(bytes.first(std::min(kPiece, bytes.size())));
+      file.write(bytes.first(std::min(kPiece, bytes.size())));
+    }
   };
   write(std::as_bytes(std::span(head)));
   for (const SafetensorsTensor& tensor : all) write(tensor.bytes);
-  const Sha256Digest digest = hash.finish();
+  const ht::DigestTable table = chunks.finish();
+  hashing.get();
+  whole.update(std::as_bytes(std::span(table)));
+  const Sha256Digest digest = whole.finish();
+  file.write(std::as_bytes(std::span(table)));
   file.write(std::as_bytes(std::span(digest)));
   file.commit();
 }

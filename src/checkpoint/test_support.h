@@ -11,6 +11,7 @@
 #include <string>
 
 #include "archive/file_bytes.h"
+#include "checkpoint/ht_digests.h"
 #include "checkpoint/ht_file.h"
 #include "checkpoint/ht_writer.h"
 #include "graph/test_support.h"
@@ -39,6 +40,18 @@ inline std::string file_text(const std::string& path) {
 
 inline void write_text(const std::string& path, const std::string& text) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << text;
+}
+
+/// The bytes of a small file with its checksums made right again.
+inline std::string resealed(std::string bytes) {
+  constexpr size_t kRows = 2;  // one chunk, and the digest of its digest
+  bytes.resize(bytes.size() - (kRows + 1) * ht::kDigestSize);
+  const auto append = [&](const Sha256Digest& digest) {
+    bytes.append(reinterpret_cast<const char*>(digest.data()), digest.size());
+  };
+  for (const Sha256Digest& row : ht::digest_table(std::as_bytes(std::span(bytes)))) append(row);
+  append(sha256(std::as_bytes(std::span(bytes))));
+  return bytes;
 }
 
 /// Bit for bit, layout too.

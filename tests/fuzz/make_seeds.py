@@ -48,11 +48,41 @@ def checkpoint(records):
     return data + hashlib.sha256(data).digest()
 
 
+def checkpoint2(**more):
+    """The same in version 2: a table of digests, and keys of a lifecycle backend."""
+    metadata = {"halftone.format": "2", "halftone.needs": "0.2.0", "halftone.kind": "graph"}
+    metadata["halftone.tensors"] = json.dumps([{"name": "w"}])
+    metadata.update({"halftone." + key: json.dumps(value) for key, value in more.items()})
+    header = {
+        "__metadata__": metadata,
+        "w": {"dtype": "F32", "shape": [3, 4], "data_offsets": [0, 48]},
+        "__halftone__.digests": {"dtype": "U8", "shape": [2, 32], "data_offsets": [48, 112]},
+        "__halftone__.sha256": {"dtype": "U8", "shape": [32], "data_offsets": [112, 144]},
+    }
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    data = len(text).to_bytes(8, "little") + text + bytes(48)
+    row = hashlib.sha256(data).digest()
+    data += row + hashlib.sha256(row).digest()
+    return data + hashlib.sha256(data).digest()
+
+
+def write_backends():
+    backend = {"type": "QuantBackend", "config": {"quantization": "int8wo"}, "device": "cpu", "state": "ACTIVE"}
+    backend["weights"] = "converted"
+    nested = {"dict": [{"key": "a", "value": {"list": [1, True, None]}}, {"key": {"hex": "ff"}, "value": {"tuple": []}}]}
+    values = [{"shape": [2, 3], "dtype": "F32"}, {"tensor": {"name": "w"}}, nested, {"float": 0.5}, {"text": "t"}]
+    samples = [{"args": values, "kwargs": [{"key": "k", "value": {"complex": [1.0, "NaN"]}}]}]
+    write("ht", "version2.ht", checkpoint2())
+    write("ht", "backend.ht", checkpoint2(backend=backend, samples=samples, tuning={"cpu": "a CPU", "candidates": [{}]}))
+
+
 def main():
     torch.manual_seed(0)
     view = {"dtype": "F32", "offset": 16, "sizes": [2, 4], "strides": [1, 2]}
     write("ht", "plain.ht", checkpoint([{"name": "w", "grad": True}, {"name": {"hex": "ff"}, "stored": "e"}]))
     write("ht", "views.ht", checkpoint([{"name": "w", "strides": [1, 3]}, {"name": "v", "stored": "w", "view": view}]))
+    write_backends()
     floats, bytes_ = torch.zeros(12), torch.zeros(16, dtype=torch.uint8)  # fit the storages of fuzz_pickle.cpp
     values = {
         "inputs": ((floats.reshape(3, 4),), {"k": {"z": bytes_}}),

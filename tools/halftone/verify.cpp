@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,43 +20,113 @@ namespace halftone::cli {
 namespace {
 
 constexpr const char* kDescription =
-    "Check that a .ht file is sound\n\n"
-    "Reads every byte: checksum, format, versions, graph, configs. Fails if anything is\n"
+    "Check that a .ht file is sound, and say what it holds\n\n"
+    "Reads every byte: checksums, format, versions, graph, configs, backend. Fails if anything is\n"
     "wrong, and says what.";
 constexpr const char* kExamples = R"(Examples:
   halftone verify model.ht
+  halftone verify model.ht --fast
   halftone verify model.ht --json)";
 
 struct VerifyOptions {
   std::string path;
   std::vector<std::string> libraries;
+  bool fast = false;
 };
 
-nlohmann::ordered_json to_json(const CheckpointInfo& info) {
-  nlohmann::ordered_json configs = nlohmann::ordered_json::object();
-  for (const auto& [layer, config] : info.configs) configs[layer] = nlohmann::ordered_json::parse(config);
-  return {{"sound", info.findings.empty()}, {"version", info.version},
-          {"written_by", info.written_by},  {"kind", info.kind},
-          {"sha256", info.sha256},          {"bytes", info.bytes},
-          {"tensors", info.tensors},        {"configs", configs},
+using Json = nlohmann::ordered_json;
+
+/// Text of a file that nobody vouches for, on its way to a terminal.
+std::string printable(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(),
+      [](char letter) { return static_cast<unsigned char>(letter) < ' ' || letter == '\x7f'; }, '?');
+  return text;
+}
+
+/// Null where the text is empty. What a damaged file has there may be no JSON.
+Json parsed(const std::string& text) {
+  if (text.empty()) return nullptr;
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
+Json backend_json(const CheckpointInfo& info) {
+  if (info.backend.empty()) return nullptr;
+  return {{"describe", info.backend}, {"config", parsed(info.backend_config)},
+          {"device", info.device},    {"state", info.state},
+          {"weights", info.weights},  {"samples", info.samples}};
+}
+
+Json to_json(const CheckpointInfo& info) {
+  Json configs = Json::object();
+  for (const auto& [layer, config] : info.configs) configs[layer] = Json::parse(config);
+  return {{"sound", info.findings.empty()},
+          {"bytes_checked", info.bytes_checked},
+          {"version", info.version},
+          {"written_by", info.written_by},
+          {"needs", info.needs},
+          {"kind", info.kind},
+          {"sha256", info.sha256},
+          {"chunks", info.chunks},
+          {"bytes", info.bytes},
+          {"tensors", info.tensors},
+          {"configs", configs},
+          {"backend", backend_json(info)},
+          {"tuning", parsed(info.tuning)},
           {"findings", info.findings}};
 }
 
+/// The CPU that the tuner names, with what it chose.
+std::string describe_tuning(const CheckpointInfo& info) {
+  const Json tuning = parsed(info.tuning);
+  const auto text = [&](const char* key) {
+    const bool is_text = tuning.is_object() && tuning.contains(key) && tuning[key].is_string();
+    return is_text ? printable(tuning[key].get<std::string>()) : std::string();
+  };
+  std::string line = "on " + (text("cpu").empty() ? "a CPU that is not named" : text("cpu"));
+  if (!text("chosen").empty()) line += fmt::format(", chose {}", text("chosen"));
+  if (!text("strategy").empty()) line += fmt::format(" by {}", text("strategy"));
+  return line;
+}
+
+std::string describe_backend(const CheckpointInfo& info) {
+  if (info.backend.empty()) return {};
+  std::string text = fmt::format("  backend   {}, {} weights\n  device    {}, saved when {}\n",
+                                 printable(info.backend), info.weights, printable(info.device), info.state);
+  if (!info.tuning.empty()) text += fmt::format("  tuned     {}\n", describe_tuning(info));
+  constexpr size_t kMost = 4;
+  for (size_t i = 0; i < std::min(info.samples.size(), kMost); ++i)
+    text += fmt::format("  {}    {}\n", i == 0 ? "sample" : "      ", info.samples[i]);
+  if (info.samples.size() > kMost)
+    text += fmt::format("            … {} more\n", info.samples.size() - kMost);
+  return text;
+}
+
 std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
-  return fmt::format(
-      "{} is sound.\n  format    .ht version {}, written by {}\n  holds     a {}: {} tensors, {} quantized "
-      "layers, {}\n"
-      "  sha256    {}\n",
-      options.path, info.version, info.written_by, info.kind, with_commas(static_cast<int64_t>(info.tensors)),
-      info.configs.size(), describe_bytes(info.bytes), info.sha256);
+  std::string text =
+      info.bytes_checked
+          ? fmt::format("{} is sound.\n", options.path)
+          : fmt::format("{}: its metadata are sound. Weights and checksums were not looked at (--fast).\n",
+                        options.path);
+  text +=
+      fmt::format("  format    .ht version {}, written by {}{}\n", info.version, printable(info.written_by),
+                  info.needs.empty() ? "" : fmt::format(", needs Halftone ≥ {}", printable(info.needs)));
+  text += fmt::format("  holds     a {}: {} tensors, {} quantized layers, {}\n", printable(info.kind),
+                      with_commas(static_cast<int64_t>(info.tensors)), info.configs.size(),
+                      describe_bytes(info.bytes));
+  text += describe_backend(info);
+  const std::string chunks =
+      info.chunks == 0 ? "" : fmt::format(", and of {} chunk{}", info.chunks, info.chunks == 1 ? "" : "s");
+  text += fmt::format("  sha256    {}{}\n", info.sha256, chunks);
+  return text;
 }
 
 void verify(const VerifyOptions& options, const CommonOptions& common, Console& console) {
   for (const std::string& library : options.libraries) load_operator_library(library);
-  const CheckpointInfo info = verify_checkpoint(options.path);
+  const CheckpointInfo info =
+      verify_checkpoint(options.path, options.fast ? VerifyDepth::kMetadata : VerifyDepth::kEverything);
   if (common.json) {
-    console.result(to_json(info).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) +
-                   "\n");
+    console.result(to_json(info).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   } else if (info.findings.empty()) {
     console.result(to_text(options, info));
   }
@@ -73,6 +144,7 @@ void add_verify(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("verify", kDescription);
   command->footer(kExamples);
   command->add_option("FILE", options->path, "A .ht file")->required()->type_name("");
+  command->add_flag("--fast", options->fast, "Only the metadata: neither weights nor checksums are read");
   add_library_option(*command, options->libraries);
   add_common_options(*command, line.common);
   command->callback([options, &line] {

@@ -1,0 +1,35 @@
+#include "checkpoint/backend_record.h"
+
+#include "archive/text.h"
+#include "base/errors.h"
+#include "checkpoint/guarded.h"
+
+namespace halftone {
+
+std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata) {
+  const std::string place = metadata.place(ht::kBackendKey);
+  std::shared_ptr<const BackendKind> kind;
+  try {
+    kind = guarded(place, [&] { return make_backend_kind(backend.type, backend.config); });
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    fail(ErrorCode::kUnsupported, "{}", error.what());
+  }
+  const std::string refusal = kind->refuse_to_save();
+  if (!refusal.empty()) {
+    fail(ErrorCode::kUnsupported, "{}: a backend {} may not come from a file: {}", place,
+         quote_text(backend.type), refusal);
+  }
+  return kind;
+}
+
+c10::Device device_of(const HtBackend& backend, const HtMetadata& metadata) {
+  try {
+    return c10::Device(backend.device);
+  } catch (const std::exception&) {
+    fail(ErrorCode::kCorruptFile, "{}.device: {} is no device", metadata.place(ht::kBackendKey),
+         quote_text(backend.device));
+  }
+}
+
+}  // namespace halftone

@@ -1,0 +1,21 @@
+// What a .ht file says of a backend, looked up in this process: its kind and its device. The file is not
+// believed.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <memory>
+
+#include "checkpoint/ht_lifecycle.h"
+#include "halftone/backend_kind.h"
+
+namespace halftone {
+
+/// kUnsupported where the type is not registered here or may not come from a file: what cannot be saved names
+/// code or other files. kCorruptFile where the type refuses the config. All name file and key.
+std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata);
+
+/// kCorruptFile where it is none. Whether this machine has it is asked when the backend is deployed.
+c10::Device device_of(const HtBackend& backend, const HtMetadata& metadata);
+
+}  // namespace halftone

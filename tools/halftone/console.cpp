@@ -84,11 +84,11 @@ ProgressBar::~ProgressBar() {
   if (drawn_) fmt::print(stderr, "\r{}\r", std::string(terminal_width(), ' '));
 }
 
-void ProgressBar::update(int64_t done) {
+void ProgressBar::update(int64_t done, std::string_view what) {
   if (!enabled_ || Clock::now() < next_) return;
   next_ = Clock::now() + kRedraw;
   drawn_ = true;
-  fmt::print(stderr, "\r{}", render_progress(done, total_, what_, terminal_width()));
+  fmt::print(stderr, "\r{}", render_progress(done, total_, what.empty() ? what_ : what, terminal_width()));
 }
 
 }  // namespace halftone::cli

@@ -51,7 +51,8 @@ class ProgressBar {
   ~ProgressBar();
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
-  void update(int64_t done);
+  /// `what` is shown behind the bar; without it, what the bar was made with.
+  void update(int64_t done, std::string_view what = {});
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -27,11 +27,9 @@ constexpr const char* kExamples = R"(Examples:
 
 /// What the list of kernels calls a scheme; empty for those without kernels of their own.
 std::string name_for_kernels(const Scheme& scheme) {
-  static const std::map<std::string, std::string> names = {{"int8wo", "int8wo"},
-                                                           {"int8dq", "int8"},
-                                                           {"int4wo", "int4wo:32"},
-                                                           {"fp8wo", "fp8wo"},
-                                                           {"fp8dq", "fp8dq"}};
+  static const std::map<std::string, std::string> names = {{"int8wo", "int8wo"},    {"int8dq", "int8"},
+                                                           {"int4wo", "int4wo:32"}, {"fp8wo", "fp8wo"},
+                                                           {"fp8dq", "fp8dq"},      {"bf16wo", "bf16wo"}};
   const auto found = names.find(scheme.names.front());
   return found != names.end() ? found->second : "";
 }

@@ -1,0 +1,148 @@
+"""What the tests of the command line share: models that this Python's torch exports, and calls of the program.
+
+A test file is run as FILE_test.py HALFTONE [TEST…]; it calls export() for the models that it needs, and ends with main().
+"""
+import atexit
+import functools
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+HALFTONE = str(pathlib.Path(sys.argv.pop(1)).resolve())
+FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="halftone_cli_"))
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
+MAX_COLUMNS = 100
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+class Classifier(nn.Module):
+    """Every kind of layer that can be quantized, long layer names, a nested result with numbers, a string and None."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 16)
+        self.a_rather_long_name_of_a_block = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+        self.convolution = nn.Conv1d(16, 8, 3, padding=1)
+
+    def forward(self, ids, scale):
+        x = self.a_rather_long_name_of_a_block(self.embedding(ids)) * scale
+        y = self.convolution(x.transpose(1, 2))
+        return {"features": x, "pair": (y, None), "answer": 42, "half": 0.5, "yes": True, "kind": "conv"}
+
+
+class Block(nn.Module):
+    """Only what has native kernels."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.LayerNorm(64)
+        self.up = nn.Linear(64, 256)
+        self.down = nn.Linear(256, 64)
+
+    def forward(self, x):
+        return x + self.down(nn.functional.gelu(self.up(self.norm(x))))
+
+
+class Counter(nn.Module):
+    """Keeps state: the sum of what it saw."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(3))
+
+    def forward(self, x):
+        self.total.add_(x)
+        return self.total * 1.0
+
+
+class Writer(nn.Module):
+    """Writes to its input."""
+
+    def forward(self, x, y):
+        x.add_(y)
+        return x.sum()
+
+
+def classifier_inputs(batch=2):
+    return {"ids": torch.arange(batch * 5).reshape(batch, 5) % 50, "scale": torch.tensor([1.5])}
+
+
+@functools.cache
+def classifier():
+    """The module that classifier.pt2 was exported from."""
+    torch.manual_seed(0)
+    return Classifier().eval()
+
+
+def export_classifier():
+    shapes = {"ids": {0: torch.export.Dim("batch", min=1, max=32)}, "scale": None}
+    with torch.no_grad():
+        return torch.export.export(classifier(), tuple(classifier_inputs().values()), dynamic_shapes=shapes)
+
+
+def export_block():
+    torch.manual_seed(0)
+    return torch.export.export(Block().eval(), (torch.randn(3, 70, 64),))
+
+
+def export_without_samples():
+    program = torch.export.export(nn.Linear(4, 2), (torch.ones(1, 4),))
+    program._example_inputs = None
+    return program
+
+
+EXPORTERS = {
+    "classifier": export_classifier,
+    "block": export_block,
+    "counter": lambda: torch.export.export(Counter(), (torch.ones(3),)),
+    "writer": lambda: torch.export.export(Writer(), (torch.ones(2), torch.ones(2))),
+    "no_samples": export_without_samples,
+}
+
+
+def export(*names):
+    """Writes NAME.pt2 into FOLDER, where the program runs."""
+    for name in names:
+        torch.export.save(EXPORTERS[name](), FOLDER / f"{name}.pt2")
+
+
+def run(*arguments, **options):
+    command = [HALFTONE, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, timeout=120, **options)
+
+
+class CliTest(unittest.TestCase):
+    def ok(self, *arguments, **options):
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def fails(self, code, *arguments, says=(), **options):
+        """Exit code, nothing on stdout, one paragraph on stderr that says why and carries no backtrace."""
+        done = run(*arguments, **options)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertTrue(done.stderr.startswith("halftone: error: "), done.stderr)
+        self.assertNotIn("\n\n", done.stderr)
+        for never in ("frame #", "Exception raised from", "terminate called", "c10::"):
+            self.assertNotIn(never, done.stderr)
+        for word in says:
+            self.assertIn(word, done.stderr)
+        return done
+
+    def assert_narrow(self, text):
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), MAX_COLUMNS, line)
+
+
+def main():
+    result = unittest.main(exit=False).result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

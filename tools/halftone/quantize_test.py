@@ -1,0 +1,89 @@
+"""Tests of halftone quantize and diagnose."""
+import json
+
+import torch
+from safetensors.torch import load_file
+
+from cli_support import FOLDER, CliTest, export, main
+
+export("classifier")
+
+
+class Quantize(CliTest):
+    BLOCK = "a_rather_long_name_of_a_block"
+
+    def test_writes_a_checkpoint_that_runs(self):
+        done = self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "int8.ht")
+        self.assert_narrow(done.stdout)
+        self.assertIn("2 layers quantized", done.stdout)
+        self.assertIn("times smaller", done.stdout)
+        self.assertIn("wrote int8.ht", done.stderr)
+        self.ok("run", "int8.ht", "--outputs", "int8.safetensors")
+        self.ok("run", "classifier.pt2", "--outputs", "fp32.safetensors")
+        got, want = load_file(FOLDER / "int8.safetensors"), load_file(FOLDER / "fp32.safetensors")
+        for name, tensor in want.items():
+            if tensor.is_floating_point() and tensor.dim() > 0:
+                similarity = torch.cosine_similarity(got[name].flatten(), tensor.flatten(), dim=0)
+                self.assertGreater(float(similarity), 0.999, name)
+        self.assertIn("halftone::int8_weight_only_linear", self.ok("inspect", "int8.ht", "--graph").stdout)
+
+    def test_the_same_command_gives_the_same_bytes(self):
+        for name in ("a.ht", "b.ht"):
+            self.ok("quantize", "classifier.pt2", "--scheme", "int8dq", "--embeddings", "-o", name)
+        self.assertEqual((FOLDER / "a.ht").read_bytes(), (FOLDER / "b.ht").read_bytes())
+
+    def test_options_choose_layers_and_fields(self):
+        report = json.loads(self.ok(
+            "quantize", "classifier.pt2", "--scheme", "int8dq", "--weight-bits", "7", "--embeddings", "--exclude", r".*\.0",
+            "--override", r".*\.2=int4wo", "--dry-run", "--json").stdout)
+        layers = {layer["name"]: layer for layer in report["layers"]}
+        self.assertEqual(layers["embedding"]["config"]["type"], "Int8WeightOnlyConfig")
+        self.assertEqual(layers[self.BLOCK + ".0"]["outcome"], "kept")
+        self.assertEqual(layers[self.BLOCK + ".2"]["config"]["type"], "Int4WeightOnlyConfig")
+        self.assertEqual(layers["convolution"]["reason"], "a convolution of kernel 3")
+
+    def test_a_dry_run_writes_nothing(self):
+        done = self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "--dry-run", "-o", "never.ht")
+        self.assertIn("2 layers quantized", done.stdout)
+        self.assertFalse((FOLDER / "never.ht").exists())
+
+    def test_nothing_is_silent(self):
+        quantize = ("quantize", "classifier.pt2", "-o", "no.ht", "--scheme")
+        self.fails(1, *quantize, "int8w", says=["int8w", "int8wo"])
+        self.fails(1, *quantize, "int4wo", says=["group size 32 does not divide 16", self.BLOCK + ".0"])
+        self.fails(1, *quantize, "int8wo", "--include", "nothing", says=["include pattern", "nothing", "embedding"])
+        self.fails(1, *quantize, "int8wo", "--min-weights", "100000", says=["nothing to quantize", "fewer than"])
+        self.fails(1, *quantize, "int8wo", "--group-size", "32", says=["--group-size", "Int8WeightOnlyConfig"])
+        self.fails(1, *quantize, "int8wo", "--override", "x", says=["--override", "REGEX=SCHEME"])
+        self.fails(1, "quantize", "classifier.pt2", "--scheme", "int8wo", says=["-o"])
+        self.fails(2, "quantize", "classifier.pt2", says=["--scheme"])
+        self.assertFalse((FOLDER / "no.ht").exists())
+
+    def test_another_scheme_on_a_quantized_model_is_an_error(self):
+        self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "once.ht")
+        self.assertIn("2 layers quantized before", self.ok("quantize", "once.ht", "--scheme", "int8wo", "--dry-run").stdout)
+        self.fails(1, "quantize", "once.ht", "--scheme", "int8dq", "-o", "twice.ht", says=["already", self.BLOCK + ".0"])
+
+
+class Diagnose(CliTest):
+    def test_sorts_layers_by_harm(self):
+        done = self.ok("diagnose", "classifier.pt2", "--scheme", "int8wo", "--csv", "layers.csv")
+        self.assert_narrow(done.stdout)
+        self.assertIn("All of them quantized", done.stdout)
+        self.assertEqual(len((FOLDER / "layers.csv").read_text().splitlines()), 3)
+        report = json.loads(self.ok("diagnose", "classifier.pt2", "--scheme", "int8wo", "--json").stdout)
+        shares = [layer["share"] for layer in report["layers"]]
+        self.assertEqual(shares, sorted(shares, reverse=True))
+        self.assertAlmostEqual(sum(shares), 1.0)
+        for layer in report["layers"]:
+            for part in ("weight", "output", "result"):
+                self.assertGreater(layer[part]["snr_db"], 25, layer)
+                self.assertGreater(layer[part]["cosine"], 0.999)
+
+    def test_refuses_as_quantize_does(self):
+        self.fails(1, "diagnose", "classifier.pt2", "--scheme", "int8wo", "--include", "nope", says=["nope"])
+        self.fails(1, "diagnose", "classifier.pt2", "--scheme", "int8wo", "--csv", "no/folder.csv", says=["no/folder.csv"])
+
+
+if __name__ == "__main__":
+    main()

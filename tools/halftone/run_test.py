@@ -1,0 +1,191 @@
+"""Tests of halftone run: outputs beside eager, inputs of files, state, timing."""
+import json
+import os
+import pty
+import subprocess
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from cli_support import FOLDER, HALFTONE, CliTest, classifier, classifier_inputs, export, main
+
+export("classifier", "block", "counter", "writer", "no_samples")
+
+
+class Run(CliTest):
+    def test_outputs_equal_eager(self):
+        inputs = classifier_inputs(batch=7)
+        save_file(inputs, FOLDER / "in.safetensors")
+        self.ok("run", "classifier.pt2", "--inputs", "in.safetensors", "--outputs", "out.safetensors")
+        with torch.no_grad():
+            expected = classifier()(**inputs)
+        found = load_file(FOLDER / "out.safetensors")
+        with safe_open(FOLDER / "out.safetensors", "pt") as file:
+            structure = json.loads(file.metadata()["structure"])
+        leaves = {leaf["path"]: leaf for leaf in structure}
+        self.assertEqual([leaf["name"] for leaf in structure], [f"output_{i}" for i in range(7)])
+        self.assertEqual(set(leaves), {"['features']", "['pair'][0]", "['pair'][1]", "['answer']", "['half']", "['yes']",
+                                       "['kind']"})
+        tensor = lambda path: found[leaves[path]["name"]]  # noqa: E731
+        torch.testing.assert_close(tensor("['features']"), expected["features"], rtol=0, atol=1e-6)
+        torch.testing.assert_close(tensor("['pair'][0]"), expected["pair"][0], rtol=0, atol=1e-6)
+        for path, kind, dtype, value in (("['answer']", "int", torch.int64, 42), ("['half']", "float", torch.float64, 0.5),
+                                         ("['yes']", "bool", torch.bool, True)):
+            self.assertEqual(leaves[path]["kind"], kind)
+            self.assertEqual((tensor(path).dtype, tensor(path).shape, tensor(path).item()), (dtype, (), value))
+        self.assertEqual((leaves["['kind']"]["kind"], leaves["['kind']"]["value"]), ("string", "conv"))
+        self.assertEqual(leaves["['pair'][1]"]["kind"], "none")
+        self.assertEqual(len(found), 5)
+
+    def test_sample_inputs_are_the_default(self):
+        done = self.ok("run", "classifier.pt2")
+        self.assert_narrow(done.stdout)
+        self.assertIn("[2, 5, 16]", done.stdout)
+        self.assertIn("['features']", done.stdout)
+        self.assertEqual(done.stderr, "")
+
+    def test_no_sample_inputs_says_what_to_give(self):
+        self.fails(1, "run", "no_samples.pt2", says=["sample inputs", "--inputs", "input: float32 [1, 4]"])
+
+    def test_wrong_names_list_the_expected(self):
+        save_file({"ids": torch.ones(2, 5, dtype=torch.int64), "skale": torch.ones(1)}, FOLDER / "wrong.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "wrong.safetensors",
+                   says=["missing 'scale'", "unexpected 'skale'", "ids: int64 [", "scale: float32 [1]"])
+
+    def test_wrong_shape_and_dtype_name_the_input(self):
+        save_file(classifier_inputs() | {"scale": torch.ones(2)}, FOLDER / "shape.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "shape.safetensors", says=["scale"])
+        save_file(classifier_inputs() | {"ids": torch.ones(2, 5)}, FOLDER / "dtype.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "dtype.safetensors", says=["ids"])
+        save_file(classifier_inputs(batch=33), FOLDER / "range.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "range.safetensors", says=["ids", "32"])
+
+    def test_failing_operator_gives_a_short_message(self):
+        save_file(classifier_inputs() | {"ids": torch.full((2, 5), 50)}, FOLDER / "index.safetensors")
+        self.fails(1, "run", "classifier.pt2", "--inputs", "index.safetensors")
+
+    def test_state_carries_over_between_inputs(self):
+        for i in (1, 2):
+            save_file({"x": torch.full((3,), float(i))}, FOLDER / f"x{i}.safetensors")
+        self.ok("run", "counter.pt2", "--inputs", "x1.safetensors", "--inputs", "x2.safetensors",
+                "--outputs", "s1.safetensors", "--outputs", "s2.safetensors", "--repeat", "3")
+        self.assertEqual(load_file(FOLDER / "s1.safetensors")["output_0"].tolist(), [1, 1, 1])
+        self.assertEqual(load_file(FOLDER / "s2.safetensors")["output_0"].tolist(), [3, 3, 3])
+
+    def test_mutated_inputs_are_written(self):
+        save_file({"x": torch.tensor([1.0, 2.0]), "y": torch.tensor([10.0, 20.0])}, FOLDER / "xy.safetensors")
+        before = (FOLDER / "xy.safetensors").read_bytes()
+        self.ok("run", "writer.pt2", "--inputs", "xy.safetensors", "--outputs", "w.safetensors", "--repeat", "2")
+        found = load_file(FOLDER / "w.safetensors")
+        self.assertEqual(found["mutated_input_x"].tolist(), [11, 22])
+        self.assertEqual(found["output_0"].item(), 33)
+        self.assertEqual((FOLDER / "xy.safetensors").read_bytes(), before)
+
+    def test_repeat_ends_with_json(self):
+        done = self.ok("run", "counter.pt2", "--repeat", "5", "--threads", "1")
+        lines = done.stdout.splitlines()
+        self.assertGreater(len(lines), 1)
+        self.assertIn("reset state", done.stdout)
+        report = json.loads(lines[-1])
+        self.assertEqual((report["repeat"], report["threads"], report["backend"], report["model"]),
+                         (5, 1, "eager", "counter.pt2"))
+        self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"])
+
+    def test_json_alone(self):
+        for options in ([], ["--repeat", "2"]):
+            done = self.ok("run", "classifier.pt2", "--json", *options)
+            self.assertEqual(done.stdout.count("\n"), 1)
+            report = json.loads(done.stdout)
+            self.assertEqual("median_ms" in report, bool(options))
+            outputs = {entry["path"]: entry for entry in report["calls"][0]["outputs"]}
+            self.assertEqual(outputs["['features']"]["shape"], [2, 5, 16])
+            self.assertEqual(outputs["['features']"]["dtype"], "float32")
+            self.assertEqual(outputs["['answer']"]["value"], 42)
+
+    def test_without_mapping(self):
+        mapped, read = (self.ok("run", "classifier.pt2", "--json", *more).stdout for more in ([], ["--no-mmap"]))
+        self.assertEqual(mapped, read)
+
+    def test_quiet_silences_messages(self):
+        save_file({"x": torch.ones(3)}, FOLDER / "x.safetensors")
+        loud = self.ok("run", "counter.pt2", "--outputs", "quiet.safetensors")
+        self.assertIn("wrote quiet.safetensors", loud.stderr)
+        self.assertEqual(loud.stdout, "")
+        self.assertEqual(self.ok("run", "counter.pt2", "--outputs", "quiet.safetensors", "--quiet").stderr, "")
+
+    def test_progress_only_on_a_terminal(self):
+        # Bars are for work of more than half a second, on whatever machine this is.
+        # The shortest of several: a loaded machine would make it look long, and the run below too short.
+        shortest = min(json.loads(self.ok("run", "classifier.pt2", "--repeat", "50", "--json").stdout)["p10_ms"]
+                       for _ in range(3))
+        repeat = min(max(int(3000 / shortest), 100), 1_000_000)
+        command = [HALFTONE, "run", str(FOLDER / "classifier.pt2"), "--repeat", str(repeat)]
+        self.assertNotIn("[#", subprocess.run(command, capture_output=True, text=True, timeout=120).stderr)
+        main_end, terminal = pty.openpty()
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=terminal) as process:
+            os.close(terminal)
+            seen = b""
+            try:
+                while chunk := os.read(main_end, 4096):
+                    seen += chunk
+            except OSError:  # how Linux says that the other end was closed
+                pass
+        os.close(main_end)
+        self.assertEqual(process.returncode, 0)
+        self.assertIn(f"/{repeat}  timing".encode(), seen)
+
+
+class HalftoneBackend(CliTest):
+    """What run has for compiled models only."""
+
+    def test_passes_are_the_halftone_backends(self):
+        self.fails(2, "run", "classifier.pt2", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
+        self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_up", "--verbose")
+        self.assertIn("fuse_linear", done.stderr)
+
+    def test_what_only_the_halftone_backend_can_is_refused_elsewhere(self):
+        for option in (["--profile"], ["--trace", "t.json"], ["--deterministic"]):
+            self.fails(2, "run", "classifier.pt2", *option, says=[option[0], "--backend halftone"])
+
+    def test_profile_and_trace(self):
+        trace = FOLDER / "trace.json"
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--profile", "--trace", str(trace))
+        self.assertIn("of limit", done.stdout)
+        self.assertIn("fused_linear", done.stdout)
+        self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
+        found = json.loads(self.ok("run", "classifier.pt2", "--backend", "halftone", "--profile", "--json").stdout)
+        steps = found["profile"]["steps"]
+        self.assertTrue(all(step["ms"] > 0 and step["bytes"] > 0 for step in steps))
+        events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
+        self.assertEqual([event["name"] for event in events], [step["target"] for step in steps])
+        starts = [event["ts"] for event in events]
+        self.assertEqual(starts, sorted(starts))
+        self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--trace", "/no/such/folder/t.json", says=["cannot be written"])
+
+    def test_deterministic_says_what_may_differ(self):
+        done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--deterministic")
+        self.assertRegex(done.stderr, "may differ between numbers of threads: aten::conv")
+        self.assertNotIn("linear", done.stderr)
+        done = self.ok("run", "block.pt2", "--backend", "halftone", "--deterministic")
+        self.assertIn("the same bytes for every number of threads", done.stderr)
+        self.assertNotIn("may differ", done.stderr)
+
+    def test_bytes_do_not_depend_on_the_number_of_threads(self):
+        for scheme in ("fp32", "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq", "bf16wo"):
+            model = "block.pt2"
+            if scheme != "fp32":
+                model = f"block_{scheme}.ht"
+                self.ok("quantize", "block.pt2", "-o", model, "--scheme", scheme)
+            results = []
+            for threads in ("1", "2", "3"):
+                out = f"block_{scheme}_{threads}.safetensors"
+                self.ok("run", model, "--backend", "halftone", "--threads", threads, "--outputs", out)
+                results.append((FOLDER / out).read_bytes())
+            self.assertEqual(results[0], results[1], scheme)
+            self.assertEqual(results[0], results[2], scheme)
+
+
+if __name__ == "__main__":
+    main()

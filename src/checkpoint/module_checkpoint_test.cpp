@@ -103,7 +103,7 @@ TEST_F(ModuleCheckpoint, GraphsAreNoModules) {
 }
 
 TEST_F(ModuleCheckpoint, QuantizedModulesComeBackQuantized) {
-  for (const char* scheme : {"int8wo", "int8dq", "int4wo"}) {
+  for (const char* scheme : {"int8wo", "int8dq", "int4wo", "bf16wo"}) {
     SCOPED_TRACE(scheme);
     NetImpl saved;
     quantize_(saved, scheme);

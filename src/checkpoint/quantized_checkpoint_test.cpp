@@ -98,7 +98,8 @@ TEST_P(QuantizedCheckpoint, PartsThatDoNotFitTheOperatorAreRefusedBeforeAKernelR
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Schemes, QuantizedCheckpoint, testing::Values("int8wo", "int8dq", "int4wo"),
+INSTANTIATE_TEST_SUITE_P(Schemes, QuantizedCheckpoint,
+                         testing::Values("int8wo", "int8dq", "int4wo", "bf16wo"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

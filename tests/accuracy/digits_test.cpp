@@ -106,6 +106,10 @@ TEST_F(DigitsClassifier, Int8LosesAtMostThreeTenthsOfAPoint) {
   EXPECT_LE(loss(Int8DynamicActivationInt8WeightConfig{.symmetric_activations = true}), 0.3);
 }
 
+TEST_F(DigitsClassifier, Bfloat16LosesAtMostATenthOfAPoint) {
+  EXPECT_LE(loss("bf16wo"), 0.1);
+}
+
 TEST_F(DigitsClassifier, Int4LosesAtMostOnePoint) {
   EXPECT_LE(loss("int4wo"), 1.0);
   EXPECT_LE(loss(Int4WeightOnlyConfig{.symmetric = false}), 1.0);

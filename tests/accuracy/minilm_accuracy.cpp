@@ -34,6 +34,8 @@ struct Candidate {
 std::vector<Candidate> candidates() {
   using namespace halftone;
   return {
+      {"bf16wo", "bf16wo", false, 0.9999},
+      {"bf16wo, embeddings too", "bf16wo", true, 0.9999},
       {"int8wo", "int8wo", false, 0.999},
       {"int8wo, embeddings too", "int8wo", true, 0.999},
       {"int8dq", "int8dq", false, 0.997},

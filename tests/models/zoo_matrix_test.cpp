@@ -37,7 +37,8 @@ std::vector<Scheme> all_schemes() {
           {"int4wo", "int4wo"},
           {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}, true},
           {"fp8wo", "fp8wo"},
-          {"fp8dq", "fp8dq", true}};
+          {"fp8dq", "fp8dq", true},
+          {"bf16wo", "bf16wo"}};
 }
 
 std::vector<fs::path> zoo_models() {

@@ -282,7 +282,7 @@ TEST(CaptureModes, CaptureInsideACaptureIsRefused) {
 
 TEST(CaptureQuantized, GivesPlainTensorsAndOurOperators) {
   torch::manual_seed(3);
-  for (const char* scheme : {"int8wo", "int8dq", "int4wo", "fp8wo"}) {
+  for (const char* scheme : {"int8wo", "int8dq", "int4wo", "fp8wo", "bf16wo"}) {
     SCOPED_TRACE(scheme);
     torch::nn::Sequential model(torch::nn::Linear(64, 32), torch::nn::ReLU(), torch::nn::Linear(32, 32));
     model->eval();
@@ -296,7 +296,7 @@ TEST(CaptureQuantized, GivesPlainTensorsAndOurOperators) {
       EXPECT_EQ(node->source().layer, ours == 1 ? "0" : "2");
     }
     EXPECT_EQ(ours, 2U);
-    EXPECT_TRUE(graph->tensors()->contains("0.weight:scale"));
+    EXPECT_EQ(graph->tensors()->contains("0.weight:scale"), std::string_view(scheme) != "bf16wo");
     EXPECT_TRUE(graph->tensors()->contains("2.weight:weight"));
     for (const auto& [name, tensor] : *graph->tensors()) EXPECT_TRUE(tensor.has_storage()) << name;
     const at::NoGradGuard no_grad;

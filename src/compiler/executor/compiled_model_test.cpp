@@ -6,6 +6,7 @@
 
 #include "graph/test_support.h"
 #include "halftone/compile.h"
+#include "halftone/weight_format.h"
 
 namespace halftone {
 namespace {
@@ -65,6 +66,34 @@ TEST(CompiledModel, RunsAFeedForwardBlockNatively) {
   EXPECT_EQ(report.interpreted, "");
   EXPECT_THAT(report.left_to_aten, ::testing::IsEmpty());
   EXPECT_EQ(report.steps.size(), 3u);  // two linears with their epilogues, and the norm
+}
+
+TEST(CompiledModel, Bfloat16WeightsRunNativelyWithTheirEpilogues) {
+  const auto rounded = [](at::IntArrayRef sizes) {
+    return quantize_weight(at::randn(sizes), "bf16wo", "weight").part("weight");
+  };
+  const auto module = module_from_text(R"(
+graph(%t: parameter "words" bf16[9, 20], %w1: parameter "up.weight" bf16[48, 20], %b1: parameter "up.bias" f32[48],
+      %w2: parameter "down.weight" bf16[20, 48], %ids: user "ids" i64[s0, s1]) {
+  %x: f32[s0, s1, 20] = halftone::bf16_embedding(%ids, %t)  @ "words" "Embedding"
+  %a: f32[s0, s1, 48] = halftone::bf16_linear(%x, %w1, %b1)  @ "up" "Linear"
+  %h: f32[s0, s1, 48] = aten::gelu(%a)  @ "act" "GELU"
+  %c: f32[s0, s1, 20] = halftone::bf16_linear(%h, %w2)  @ "down" "Linear"
+  %y: f32[s0, s1, 20] = aten::add.Tensor(%c, %x)
+  return %y
+})",
+                                       {{"words", rounded({9, 20})},
+                                        {"up.weight", rounded({48, 20})},
+                                        {"up.bias", at::randn({48})},
+                                        {"down.weight", rounded({20, 48})}});
+  for (const auto& [batch, tokens] : {std::pair{1, 1}, {2, 7}, {3, 64}, {0, 4}}) {
+    expect_same(module, {at::randint(9, {batch, tokens}, at::kLong)});
+  }
+  const PlanReport report = compile(module)->report({at::randint(9, {2, 3}, at::kLong)});
+  EXPECT_THAT(report.left_to_aten, ::testing::IsEmpty());
+  ASSERT_EQ(report.steps.size(), 3u);  // the rows, and two linears with their epilogues
+  EXPECT_EQ(report.steps[0].kernel, "embedding_bf16");
+  EXPECT_THAT(report.steps[2].kernel, HasSubstr("bf16_linear"));
 }
 
 TEST(CompiledModel, EmptyBatchesNanAndInfinities) {

@@ -12,6 +12,7 @@ Lowering try_lowering(std::string_view target) {
       {"halftone::attention", lower_attention},
       {"halftone::int8_embedding", lower_embedding},
       {"halftone::int4_embedding", lower_embedding},
+      {"halftone::bf16_embedding", lower_embedding},
       {"aten::embedding", lower_embedding},
       {"aten::gelu", lower_activation},
       {"aten::relu", lower_activation},

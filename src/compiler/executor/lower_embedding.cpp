@@ -1,4 +1,4 @@
-// Rows of a table by index: float32, int8 and int4 tables.
+// Rows of a table by index: float32, bfloat16, int8 and int4 tables.
 #include <cstring>
 
 #include "base/errors.h"
@@ -21,7 +21,6 @@ class FloatEmbeddingStep final : public Step {
 
   void run(Frame& frame) const override {
     const int64_t rows = table.size(0), width = table.size(1);
-    const auto* source = table.const_data_ptr<float>();
     auto* out = frame.at<float>(y);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t index = index_at(frame, i);
@@ -33,13 +32,24 @@ class FloatEmbeddingStep final : public Step {
     const int64_t bundle = std::max<int64_t>(1, kTaskBytes / (width * 4 + 1));
     frame.splitter->run((count + bundle - 1) / bundle, [&](int64_t task, int) {
       for (int64_t i = task * bundle; i < std::min(count, (task + 1) * bundle); ++i) {
-        std::memcpy(out + i * width, source + index_at(frame, i) * width, static_cast<size_t>(width) * 4);
+        copy_row(index_at(frame, i) * width, width, out + i * width);
       }
     });
   }
-  std::string kernel() const override { return "embedding_f32"; }
+  std::string kernel() const override { return halves() ? "embedding_bf16" : "embedding_f32"; }
 
  private:
+  bool halves() const { return table.scalar_type() == at::kBFloat16; }
+
+  void copy_row(int64_t start, int64_t width, float* out) const {
+    if (!halves()) {
+      std::memcpy(out, table.const_data_ptr<float>() + start, static_cast<size_t>(width) * 4);
+      return;
+    }
+    const auto* row = table.const_data_ptr<at::BFloat16>() + start;
+    for (int64_t c = 0; c < width; ++c) out[c] = static_cast<float>(row[c]);
+  }
+
   int64_t index_at(const Frame& frame, int64_t i) const {
     return wide ? frame.at<const int64_t>(indices)[i] : frame.at<const int32_t>(indices)[i];
   }
@@ -120,6 +130,9 @@ std::unique_ptr<Step> lower_embedding(const Node& node, Planner& planner, std::s
     return nullptr;
   }
   const Slot indices = *slot;
+  if (node.is("halftone::bf16_embedding") && table.scalar_type() == at::kBFloat16) {
+    return lower_float(node, planner, indices, table);
+  }
   if (!node.is("aten::embedding")) return lower_quantized(node, planner, indices, table);
   if (table.scalar_type() != at::kFloat) {
     reason = "the table is not float32";

@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "compiler/executor/lower.h"
+#include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
@@ -218,6 +219,16 @@ FloatKernel fp8_kernel(const std::vector<at::Tensor>& parts, const Problem& p, b
           }};
 }
 
+FloatKernel bf16_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
+  const kernels::Bf16LinearProblem problem{p.m, p.n, p.k};
+  const auto& kernel = kernels::choose_bf16_linear(problem);
+  return {kernel.name, packed_bf16(parts[0], kernel.tile_n),
+          kernels::bf16_linear_workspace_bytes(problem, p.threads, p.type),
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
+            kernels::bf16_linear(kernel, problem, args, splitter);
+          }};
+}
+
 /// Reads one node; fills `reason` where it cannot be done natively.
 class LinearLowering {
  public:
@@ -314,6 +325,8 @@ class LinearLowering {
                                       : int4_weight_only_kernel(parts_, problem_, group);
     } else if (format_ == "fp8") {
       kernel = fp8_kernel(parts_, problem_, attributes_.at(0) != 0);
+    } else if (format_ == "bf16") {
+      kernel = bf16_kernel(parts_, problem_);
     } else {
       fail(ErrorCode::kInvalidArgument, "fused_linear has no format \"{}\"", format_);
     }

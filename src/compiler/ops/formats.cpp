@@ -15,6 +15,7 @@ std::span<const FusedFormat> fused_formats() {
        2,
        {"group_size", "quantize_activations"}},
       {"fp8", "halftone::fp8_linear", {"weight", "scale"}, 2, {"quantize_activations", "per_tensor"}},
+      {"bf16", "halftone::bf16_linear", {"weight"}, 1, {}},
   };
   return formats;
 }

@@ -141,6 +141,8 @@ TEST(FusedLinear, EveryQuantizedFormatIsItsPlainOperator) {
   EXPECT_TRUE(at::equal(fused({nibbles, groups, zeros}, "int4", {32, 0}),
                         ops::int4_linear(x, nibbles, groups, zeros, b, 32, false)));
   EXPECT_TRUE(at::equal(fused({f8, scale}, "fp8", {1, 0}), ops::fp8_linear(x, f8, scale, b, true, false)));
+  const at::Tensor bf16 = at::randn({8, 64}).to(at::kBFloat16);
+  EXPECT_TRUE(at::equal(fused({bf16}, "bf16", {}), ops::bf16_linear(x, bf16, b)));
 }
 
 TEST(FusedLinear, QuantizedRowsGiveWhatTheLinearGivesThatQuantizesItself) {

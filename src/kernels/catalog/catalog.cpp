@@ -22,7 +22,7 @@
 namespace halftone::kernels {
 namespace {
 
-constexpr std::string_view kSchemes[] = {"fp32",      "bf16",       "int8",       "int8-7bit",  "int8wo",
+constexpr std::string_view kSchemes[] = {"fp32",      "bf16wo",     "int8",       "int8-7bit",  "int8wo",
                                          "int4wo:32", "int4wo:64",  "int4wo:128", "int4wo:256", "int4dq:32",
                                          "int4dq:64", "int4dq:128", "int4dq:256", "fp8wo",      "fp8dq"};
 
@@ -69,7 +69,7 @@ std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::
          fmt::join(kSchemes, ", "));
   }
   if (scheme == "fp32") return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
-  if (scheme == "bf16") return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);
+  if (scheme == "bf16wo") return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);
   if (scheme == "int8") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 8}, isa);
   if (scheme == "int8-7bit") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 7}, isa);
   if (scheme == "int8wo")

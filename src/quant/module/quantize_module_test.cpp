@@ -382,7 +382,7 @@ TEST(QuantizeModule, ChangesNoProcessWideSetting) {
 }
 
 TEST(QuantizeModule, BuiltInSchemes) {
-  for (const char* scheme : {"int8wo", "int8dq", "int4wo"}) {
+  for (const char* scheme : {"int8wo", "int8dq", "int4wo", "bf16wo"}) {
     SCOPED_TRACE(scheme);
     nn::Sequential model(nn::Linear(64, 48), nn::GELU(), nn::Linear(nn::LinearOptions(48, 32).bias(false)));
     model->push_back(nn::Linear(32, 8));

@@ -24,6 +24,7 @@ MAY_USE = {
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "quant", "backend"},
     "harness": {"base", "archive"},
+    "tune": {"base", "archive", "cpu", "graph", "capture", "quant", "compiler", "backend", "checkpoint"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")

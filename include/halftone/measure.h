@@ -2,25 +2,22 @@
 //
 // Two programs that are timed one after the other are timed on two machines: clocks go up and down,
 // neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next
-// round begins with the next one, so that nobody always follows the same other. What is compared is the
-// *ratio* of two contestants in the same round; its median over the rounds does not notice slow rounds, which
-// hit both.
+// round begins with the next one, so that nobody always goes first. What is compared is the *ratio* of two
+// contestants in the same round; its median over the rounds does not notice slow rounds, which hit both.
 //
-//   1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
-//   2. Warm-up: until a run is no longer 5 % faster than the fastest before it, three to eight runs.
-//   3. A turn: where a run is short, one that is not timed (the contestant before has filled the caches with
-//   its
-//      weights), then one timed run; the mean of several where a run takes less than a millisecond.
-//   4. The interval of a median comes from order statistics: the median of the population lies between the
-//   i-th
-//      smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
-//      No bell curve is assumed; times are skewed. At 95 % it needs six values.
-//   5. The leader has the smallest median. A contestant is *decided* when the interval of its ratio to the
-//   leader
-//      lies above 1 (it is slower), or is as narrow as `confidence` asks. Measuring ends when all are
-//      decided, or with the time budget, never before `least_rounds`.
-//   6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
-//      `drop_ratio` with that probability; in the first rounds, one that is twice that slow in every run.
+// 1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
+// 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two where a
+//    run takes half a second.
+// 3. A turn: where a run is short, one that is not timed (the contestant before has filled the caches with
+//    its weights), then one timed run; the mean of several where a run takes less than a millisecond.
+// 4. The interval of a median comes from order statistics: the population's median lies between the i-th
+//    smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
+//    No bell curve is assumed; times are skewed. At 95 % it needs six values.
+// 5. The leader has the smallest median. A contestant is *decided* when the interval of its ratio to the
+//    leader lies above 1 (it is slower), or is as narrow as `confidence` asks. Measuring ends when all are
+//    decided, or with the time budget, never before `least_rounds`.
+// 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
+//    `drop_ratio` with that probability; in the first rounds, one that is twice that slow in every run.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,88 @@
+#include "tune/accuracy.h"
+
+#include <ATen/ops/eq.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros_like.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/errors.h"
+#include "capture/module/trace.h"
+#include "graph/text_names.h"
+
+namespace halftone {
+namespace {
+
+void check_alike(const at::Tensor& expected, const at::Tensor& got, size_t index) {
+  if (expected.sizes() == got.sizes() && expected.scalar_type() == got.scalar_type()) return;
+  fail(ErrorCode::kInternal, "output {} is {}[{}] where eager gives {}[{}]", index,
+       dtype_name(got.scalar_type()), fmt::join(got.sizes(), ", "), dtype_name(expected.scalar_type()),
+       fmt::join(expected.sizes(), ", "));
+}
+
+/// Two outputs that are both zero point in the same direction.
+double cosine_of(const at::Tensor& a, const at::Tensor& b, double norm_a, double norm_b) {
+  if (norm_a == 0 || norm_b == 0) return norm_a == norm_b ? 1 : 0;
+  return a.dot(b).item<double>() / norm_a / norm_b;
+}
+
+}  // namespace
+
+void AccuracyCount::add_tensor(const at::Tensor& expected, const at::Tensor& got, size_t index) {
+  check_alike(expected, got, index);
+  if (expected.numel() == 0) return;
+  double cosine = 0;
+  if (expected.is_floating_point() || expected.is_complex()) {
+    const auto flat = [](const at::Tensor& tensor) {
+      const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
+      return real.reshape({-1}).to(c10::ScalarType::Double);
+    };
+    at::Tensor a = flat(expected), b = flat(got);
+    // Minus infinity is a right answer where eager has it too; such places say nothing about directions.
+    const at::Tensor usual = at::isfinite(a), fine = at::isfinite(b);
+    worst_.nans += (usual & ~fine).sum().item<int64_t>();
+    const at::Tensor both = usual & fine, zero = at::zeros_like(a);
+    a = at::where(both, a, zero);
+    b = at::where(both, b, zero);
+    const double norm_a = a.norm().item<double>(), norm_b = b.norm().item<double>();
+    cosine = cosine_of(a, b, norm_a, norm_b);
+    const double distance = (a - b).norm().item<double>();
+    worst_.relative_error = std::max(worst_.relative_error, norm_a > 0 ? distance / norm_a : distance);
+  } else {
+    const double equal = at::eq(expected, got).to(c10::ScalarType::Double).mean().item<double>();
+    cosine = equal;
+    worst_.relative_error = std::max(worst_.relative_error, 1 - equal);
+  }
+  worst_.least_cosine = std::min(worst_.least_cosine, cosine);
+  cosines_ += cosine;
+  ++outputs_;
+}
+
+void AccuracyCount::add(const c10::IValue& expected, const c10::IValue& got, const TuneMetric& metric) {
+  std::vector<c10::IValue> wanted, given;
+  tree_of(expected, wanted);
+  tree_of(got, given);
+  if (wanted.size() != given.size())
+    fail(ErrorCode::kInternal, "{} outputs where eager gives {}", given.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (wanted[i].isTensor() != given[i].isTensor())
+      fail(ErrorCode::kInternal, "output {} is {} where eager gives {}", i, given[i].tagKind(),
+           wanted[i].tagKind());
+    if (wanted[i].isTensor()) add_tensor(wanted[i].toTensor(), given[i].toTensor(), i);
+  }
+  if (!metric) return;
+  const double value = metric(expected, got);
+  // A metric that is not a number is no proof of anything: it stays, and is less than every limit.
+  if (!worst_.metric || std::isnan(value) || value < *worst_.metric) worst_.metric = value;
+}
+
+Accuracy AccuracyCount::result() const {
+  Accuracy result = worst_;
+  result.mean_cosine = outputs_ > 0 ? cosines_ / static_cast<double>(outputs_) : 1;
+  return result;
+}
+
+}  // namespace halftone

@@ -1,0 +1,93 @@
+#include "tune/cache.h"
+
+#include <ATen/Parallel.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "archive/atomic_file.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/sha256.h"
+#include "halftone/kernels.h"
+#include "halftone/version.h"
+#include "tune/machine.h"
+#include "tune/report_json.h"
+
+namespace halftone {
+namespace {
+
+constexpr const char* kFormat = "halftone-tuning";
+
+std::filesystem::path file_of(const std::string& cache_dir, const std::string& hash) {
+  return std::filesystem::path(cache_dir) / ("tune-" + hash.substr(0, 32) + ".json");
+}
+
+/// Throws kCorruptFile for what is no measurement with this key.
+TuneReport read_measurements(const std::string& text, const std::string& name, const std::string& hash) {
+  const nlohmann::json parsed = parse_json(text, name);
+  const JsonCursor root(parsed, name);
+  if (root.at("format").get_string() != kFormat) root.at("format").fail_here("no measurements of Halftone");
+  if (root.at("key").get_string() != hash) root.at("key").fail_here("of another model, machine or version");
+  const std::string report = root.at("report").get_string();
+  if (to_hex(sha256(std::as_bytes(std::span(report)))) != root.at("sha256").get_string())
+    root.at("report").fail_here("its checksum is wrong");
+  return TuneReport::from_json(report);
+}
+
+}  // namespace
+
+std::string CacheKey::hash() const {
+  nlohmann::ordered_json json = {{"model", model_hash},
+                                 {"shapes", shapes_json(shapes)},
+                                 {"candidates", candidates},
+                                 {"least_cosine", least_cosine},
+                                 {"metric", metric},
+                                 {"cpu", cpu_name()},
+                                 {"isa", active_instruction_set()},
+                                 {"threads", at::get_num_threads()},
+                                 {"halftone", version()},
+                                 {"torch", torch_version()}};
+  if (stop_at_first) json["first"] = beat_fp32;
+  const std::string text = dump_json(json, -1);
+  return to_hex(sha256(std::as_bytes(std::span(text))));
+}
+
+std::optional<TuneReport> load_measurements(const std::string& cache_dir, const CacheKey& key) {
+  if (cache_dir.empty()) return std::nullopt;
+  const std::string hash = key.hash();
+  const std::filesystem::path path = file_of(cache_dir, hash);
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::ostringstream text;
+  text << file.rdbuf();
+  try {
+    return read_measurements(text.str(), path.filename().string(), hash);
+  } catch (const Error& error) {
+    log(LogLevel::kWarning, "cache of tunings: {}; measured anew", error.what());
+    return std::nullopt;
+  }
+}
+
+void store_measurements(const std::string& cache_dir, const CacheKey& key, const TuneReport& report) {
+  if (cache_dir.empty()) return;
+  try {
+    std::filesystem::create_directories(cache_dir);
+    const std::string hash = key.hash();
+    // As text, so that its checksum is of the very bytes that are read again.
+    const std::string text = report.to_json();
+    const nlohmann::ordered_json json = {{"format", kFormat},
+                                         {"key", hash},
+                                         {"sha256", to_hex(sha256(std::as_bytes(std::span(text))))},
+                                         {"report", text}};
+    AtomicFile file(file_of(cache_dir, hash).string());
+    file.write(dump_json(json));
+    file.commit();
+  } catch (const std::exception& error) {
+    log(LogLevel::kWarning, "cache of tunings: {}; nothing is kept", error.what());
+  }
+}
+
+}  // namespace halftone

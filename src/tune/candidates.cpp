@@ -1,0 +1,144 @@
+#include "tune/candidates.h"
+
+#include <algorithm>
+
+#include "base/errors.h"
+#include "base/nearest.h"
+
+namespace halftone {
+namespace {
+
+TuneCandidate quantized(std::string name, const QuantConfig& config) {
+  return {std::move(name), quant_backend_kind({.quantization = {}, .quantization_config = config})};
+}
+
+/// The schemes that are tried without being asked for, in the order of trial.
+std::vector<TuneCandidate> quantized_candidates() {
+  return {quantized("int8wo", "int8wo"),
+          quantized("int8dq", "int8dq"),
+          quantized("int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}),
+          quantized("int4wo", "int4wo"),
+          quantized("int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}),
+          quantized("fp8wo", "fp8wo"),
+          quantized("fp8dq", "fp8dq")};
+}
+
+std::vector<TuneCandidate> plain_candidates() {
+  return {{"eager", eager_backend_kind()},
+          {"ts", torch_script_backend_kind()},
+          {"fp32", halftone_backend_kind()},
+          {"bf16", halftone_backend_kind({.precision = HalftoneBackendConfig::Precision::kBFloat16})}};
+}
+
+/// The names that a backend goes by here, the short one first.
+std::vector<std::string> backend_names(const BackendKind& kind) {
+  const std::string type = kind.type();
+  if (type == "EagerBackend") return {"eager", type};
+  if (type == "TorchScriptBackend") return {"ts", type};
+  if (type == "HalftoneBackend") return {"halftone", type};
+  if (type == "QuantBackend") return {"quant", type};
+  return {type};
+}
+
+void add_once(std::vector<TuneCandidate>& list, const TuneCandidate& candidate) {
+  const bool there = std::any_of(list.begin(), list.end(),
+                                 [&](const TuneCandidate& one) { return one.name == candidate.name; });
+  if (!there) list.push_back(candidate);
+}
+
+TuneCandidate find_scheme(const std::string& name, const std::vector<TuneCandidate>& usual) {
+  std::vector<std::string> known;
+  for (const TuneCandidate& candidate : usual) {
+    if (candidate.name == name) return candidate;
+    known.push_back(candidate.name);
+  }
+  for (const Scheme& scheme : schemes()) {
+    if (scheme.config.is_noquant()) continue;
+    if (std::find(scheme.names.begin(), scheme.names.end(), name) != scheme.names.end())
+      return quantized(scheme.names.front(), scheme.config);
+    known.push_back(scheme.names.front());
+  }
+  fail(ErrorCode::kInvalidArgument, "there is no scheme \"{}\"{}", name, did_you_mean(name, known));
+}
+
+void check_backends(const std::vector<std::string>& backends, const std::vector<TuneCandidate>& all) {
+  std::vector<std::string> known;
+  for (const TuneCandidate& candidate : all) {
+    for (const std::string& name : backend_names(*candidate.kind)) known.push_back(name);
+  }
+  for (const std::string& name : backends) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      fail(ErrorCode::kInvalidArgument, "there is no backend \"{}\" to tune with{}", name,
+           did_you_mean(name, known));
+  }
+}
+
+bool is_same(const BackendKind& a, const BackendKind& b) {
+  return a.type() == b.type() && a.config() == b.config();
+}
+
+}  // namespace
+
+bool is_eager_baseline(const BackendKind& kind) {
+  return is_same(kind, *eager_backend_kind());
+}
+
+bool is_fp32_baseline(const BackendKind& kind) {
+  return is_same(kind, *halftone_backend_kind());
+}
+
+std::vector<TuneCandidate> default_candidates() {
+  std::vector<TuneCandidate> all = plain_candidates();
+  for (TuneCandidate& candidate : quantized_candidates()) all.push_back(std::move(candidate));
+  return all;
+}
+
+std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
+                                             const std::vector<std::string>& schemes) {
+  const std::vector<TuneCandidate> usual = quantized_candidates();
+  check_backends(backends, default_candidates());
+  std::vector<TuneCandidate> pool = plain_candidates();
+  for (const std::string& name : schemes) add_once(pool, find_scheme(name, usual));
+  if (schemes.empty()) pool.insert(pool.end(), usual.begin(), usual.end());
+  std::vector<TuneCandidate> selected;
+  for (const TuneCandidate& candidate : pool) {
+    const std::vector<std::string> names = backend_names(*candidate.kind);
+    const bool wanted =
+        backends.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+          return std::find(backends.begin(), backends.end(), name) != backends.end();
+        });
+    if (wanted) selected.push_back(candidate);
+  }
+  return selected;
+}
+
+std::vector<TuneCandidate> candidates_to_try(const std::vector<TuneCandidate>& wanted,
+                                             const Strategy& strategy) {
+  const std::vector<TuneCandidate> given = wanted.empty() ? default_candidates() : wanted;
+  std::vector<std::string> names;
+  for (const TuneCandidate& candidate : given) {
+    if (!candidate.kind || candidate.name.empty())
+      fail(ErrorCode::kInvalidArgument, "a candidate needs a name and a kind");
+    if (std::find(names.begin(), names.end(), candidate.name) != names.end())
+      fail(ErrorCode::kInvalidArgument, "two candidates are named \"{}\"", candidate.name);
+    names.push_back(candidate.name);
+  }
+  if (!strategy.only.empty() && std::find(names.begin(), names.end(), strategy.only) == names.end())
+    fail(ErrorCode::kInvalidArgument, "there is no candidate \"{}\"{}", strategy.only,
+         did_you_mean(strategy.only, names));
+  std::vector<TuneCandidate> list;
+  const auto add_baseline = [&](bool (*is_it)(const BackendKind&), TuneCandidate otherwise) {
+    const auto found =
+        std::find_if(given.begin(), given.end(), [&](const TuneCandidate& one) { return is_it(*one.kind); });
+    list.push_back(found != given.end() ? *found : std::move(otherwise));
+  };
+  add_baseline(is_eager_baseline, {"eager", eager_backend_kind()});
+  add_baseline(is_fp32_baseline, {"fp32", halftone_backend_kind()});
+  for (const TuneCandidate& candidate : given) {
+    if (is_eager_baseline(*candidate.kind) || is_fp32_baseline(*candidate.kind)) continue;
+    if (strategy.only.empty() || candidate.name == strategy.only) list.push_back(candidate);
+  }
+  return list;
+}
+
+}  // namespace halftone

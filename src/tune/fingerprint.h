@@ -1,0 +1,14 @@
+// What makes two models the same.
+#pragma once
+
+#include <string>
+
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// SHA-256 over the graph's text, ranges, guards, and every tensor's name, dtype, sizes and bytes. Tensors
+/// are hashed by several threads.
+std::string model_hash(const GraphModule& module);
+
+}  // namespace halftone

@@ -1,0 +1,137 @@
+#include "tune/judge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/errors.h"
+
+namespace halftone {
+namespace {
+
+/// 0 where one of the ratios is not known.
+double mean_ratio(const std::vector<ShapeTime>& times, double ShapeTime::*ratio) {
+  double sum = 0;
+  for (const ShapeTime& time : times) {
+    if (!(time.*ratio > 0)) return 0;
+    sum += std::log(time.*ratio);
+  }
+  return times.empty() ? 0 : std::exp(sum / static_cast<double>(times.size()));
+}
+
+std::string why_wrong(const CandidateReport& candidate, double least_cosine) {
+  if (!candidate.accuracy) return "it was not validated";
+  const Accuracy& accuracy = *candidate.accuracy;
+  if (accuracy.nans > 0)
+    return fmt::format("{} element{} NaN or infinite where eager's are not", accuracy.nans,
+                       accuracy.nans == 1 ? " is" : "s are");
+  // Written so that a cosine that is not a number is too small.
+  if (!(accuracy.least_cosine >= least_cosine))
+    return fmt::format("cosine {:.5f} to eager, less than {}", accuracy.least_cosine, least_cosine);
+  return "";
+}
+
+std::string why_slow(const CandidateReport& candidate, double ShapeTime::*ratio, std::string_view baseline) {
+  const double mean = mean_ratio(candidate.times, ratio);
+  if (mean > 0 && mean < 1) return "";
+  if (mean == 0) return fmt::format("its time beside {} is not known", baseline);
+  return fmt::format("not faster than {}: {:.2f} times its time ({:.3f} ms)", baseline, mean,
+                     candidate.latency_ms);
+}
+
+std::string why_invalid(const CandidateReport& candidate, const Strategy& strategy, double least_cosine,
+                        bool has_fp32) {
+  if (std::string wrong = why_wrong(candidate, least_cosine); !wrong.empty()) return wrong;
+  if (candidate.is_eager) return "";
+  if (std::string slow = why_slow(candidate, &ShapeTime::to_eager, "eager"); !slow.empty()) return slow;
+  if (candidate.is_fp32 || !strategy.beat_fp32 || !has_fp32) return "";
+  return why_slow(candidate, &ShapeTime::to_fp32, "Halftone's fp32");
+}
+
+bool ran(const CandidateReport& candidate) {
+  return candidate.verdict != Verdict::kFailed && candidate.verdict != Verdict::kNotTried;
+}
+
+/// The faster one of the valid baselines.
+size_t fallback(const std::vector<CandidateReport>& candidates) {
+  std::optional<size_t> best;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const CandidateReport& each = candidates[i];
+    if (each.verdict != Verdict::kValid || (!each.is_eager && !each.is_fp32)) continue;
+    if (!best || each.latency_ms < candidates[*best].latency_ms) best = i;
+  }
+  if (!best) fail(ErrorCode::kInvalidArgument, "tuning: not even eager ran");
+  return *best;
+}
+
+std::string describe_win(const CandidateReport& chosen) {
+  std::string text;
+  if (const double eager = mean_ratio(chosen.times, &ShapeTime::to_eager); eager > 0 && !chosen.is_eager)
+    text = fmt::format("{:.2f} times as fast as eager", 1 / eager);
+  if (const double fp32 = mean_ratio(chosen.times, &ShapeTime::to_fp32);
+      fp32 > 0 && !chosen.is_fp32 && !chosen.is_eager)
+    text += fmt::format(", {:.2f} times as fast as Halftone's fp32", 1 / fp32);
+  return text;
+}
+
+std::optional<size_t> ask(const Strategy& strategy, const std::vector<CandidateReport>& candidates) {
+  if (!strategy.choose) return std::nullopt;
+  const auto choice = strategy.choose(candidates);
+  if (choice && (*choice >= candidates.size() || candidates[*choice].verdict != Verdict::kValid)) {
+    fail(ErrorCode::kInvalidArgument, "strategy \"{}\" chose {}, which is not valid", strategy.name,
+         *choice < candidates.size() ? candidates[*choice].name : fmt::format("number {}", *choice));
+  }
+  return choice;
+}
+
+}  // namespace
+
+void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double least_cosine) {
+  const bool has_fp32 = std::any_of(candidates.begin(), candidates.end(), [](const CandidateReport& each) {
+    return each.is_fp32 && ran(each) && !each.times.empty();
+  });
+  for (CandidateReport& candidate : candidates) {
+    if (!ran(candidate)) continue;
+    candidate.reason = why_invalid(candidate, strategy, least_cosine, has_fp32);
+    candidate.verdict = candidate.reason.empty() ? Verdict::kValid : Verdict::kDropped;
+  }
+}
+
+void choose(TuneReport& report, const Strategy& strategy) {
+  judge(report.candidates, strategy, report.least_cosine);
+  const auto choice = ask(strategy, report.candidates);
+  const size_t index = choice ? *choice : fallback(report.candidates);
+  CandidateReport& chosen = report.candidates[index];
+  report.chosen = chosen.name;
+  report.won = choice && !chosen.is_eager && !chosen.is_fp32;
+  chosen.verdict = Verdict::kChosen;
+  chosen.reason = describe_win(chosen);
+  if (report.won) return;
+  report.notes.push_back(
+      choice
+          ? fmt::format("Nothing that the strategy \"{}\" allows is better than {}: that is taken.",
+                        report.strategy, chosen.name)
+          : fmt::format("No candidate meets the strategy \"{}\": {}, the faster of the baselines, is taken.",
+                        report.strategy, chosen.name));
+}
+
+void score(CandidateReport& candidate, const std::vector<SampleShape>& shapes,
+           const std::vector<double>& adjusted) {
+  int64_t smallest = std::numeric_limits<int64_t>::max();
+  for (const SampleShape& shape : shapes) smallest = std::min(smallest, shape.batch.value_or(1));
+  double latencies = 0, rates = 0;
+  int counted = 0;
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const auto batch = static_cast<double>(std::max<int64_t>(1, shapes[i].batch.value_or(1)));
+    rates += std::log(batch / (adjusted[i] * 1e-3));
+    if (shapes[i].batch.value_or(1) != smallest) continue;
+    latencies += std::log(adjusted[i]);
+    ++counted;
+  }
+  candidate.latency_ms = std::exp(latencies / counted);
+  candidate.throughput = std::exp(rates / static_cast<double>(shapes.size()));
+}
+
+}  // namespace halftone

@@ -1,0 +1,21 @@
+// Which of the measured candidates are valid, and which of them is taken. Knows numbers only, so that a
+// strategy can be applied to measurements of another day.
+#pragma once
+
+#include "halftone/tune.h"
+
+namespace halftone {
+
+/// Sets the verdict and reason of every candidate that ran: valid, or dropped with the numbers.
+void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double least_cosine);
+
+/// Judges, asks the strategy, and fills in chosen, won, the chosen one's verdict and the notes about it.
+/// Candidates that failed or were not tried stay as they are. kInvalidArgument where not even eager ran.
+void choose(TuneReport& report, const Strategy& strategy);
+
+/// latency_ms and throughput, as Strategy says. `adjusted`: milliseconds at each shape, the leader's median
+/// times the paired ratio to it, so that candidates which ran in different rounds can be compared.
+void score(CandidateReport& candidate, const std::vector<SampleShape>& shapes,
+           const std::vector<double>& adjusted);
+
+}  // namespace halftone

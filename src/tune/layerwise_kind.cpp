@@ -1,0 +1,87 @@
+// A config for each of some layers, as a lifecycle backend.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "backend/lifecycle/kind_config.h"
+#include "base/errors.h"
+#include "halftone/quantize.h"
+#include "halftone/tune_modules.h"
+#include "quant/graph/quantize_graph.h"
+#include "quant/graph/quantized_node.h"
+
+namespace halftone {
+namespace {
+
+constexpr const char* kType = "LayerwiseBackend";
+
+bool has_quantized_layers(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const auto& node) { return try_quantized_node(*node).has_value(); });
+}
+
+class LayerwiseKind final : public BackendKind {
+ public:
+  explicit LayerwiseKind(LayerwiseConfig overrides) : overrides_(std::move(overrides)) {}
+  std::string type() const override { return kType; }
+
+  std::string config() const override {
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto& [pattern, config] : overrides_)
+      list.push_back(nlohmann::json::array({pattern, nlohmann::json::parse(config.to_json())}));
+    return nlohmann::json{{"overrides", list}}.dump();
+  }
+
+  std::string describe_config() const override {
+    std::string text;
+    for (const auto& [pattern, config] : overrides_)
+      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", pattern, config.describe());
+    return text;
+  }
+
+  ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
+                     const std::string&) const override {
+    auto module = copy_module(*original);
+    if (!overrides_.empty() && !has_quantized_layers(module->graph())) {
+      QuantizeOptions options;
+      options.overrides = overrides_;
+      quantize_(*module, NoQuantConfig{}, options);
+    }
+    return lifecycle::compiled(std::move(module), samples);
+  }
+
+ private:
+  LayerwiseConfig overrides_;
+};
+
+LayerwiseConfig parse(std::string_view json) {
+  const nlohmann::json fields = lifecycle::parse_config(kType, json, {"overrides"});
+  LayerwiseConfig overrides;
+  if (!fields.contains("overrides")) return overrides;
+  const nlohmann::json& list = fields["overrides"];
+  const bool sound =
+      list.is_array() && std::all_of(list.begin(), list.end(), [](const nlohmann::json& entry) {
+        return entry.is_array() && entry.size() == 2 && entry[0].is_string() && entry[1].is_object();
+      });
+  if (!sound) {
+    fail(ErrorCode::kInvalidArgument, "config of {}: overrides must be a list of [pattern, config], not {}",
+         kType, list.dump());
+  }
+  for (const nlohmann::json& entry : list)
+    overrides.emplace_back(entry[0].get<std::string>(), QuantConfig::from_json(entry[1].dump()));
+  return overrides;
+}
+
+// Files name the type, and are loaded by programs that tune nothing.
+const bool kRegistered = [] {
+  register_backend_type({kType, "a scheme for each of some layers, as tune_submodules() finds them",
+                         [](std::string_view json) { return layerwise_backend_kind(parse(json)); }});
+  return true;
+}();
+
+}  // namespace
+
+std::shared_ptr<const BackendKind> layerwise_backend_kind(const LayerwiseConfig& overrides) {
+  return std::make_shared<const LayerwiseKind>(overrides);
+}
+
+}  // namespace halftone

@@ -1,0 +1,224 @@
+#include "halftone/measure.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <optional>
+#include <utility>
+
+namespace halftone {
+namespace {
+
+// A shorter run would pay for the caches that the contestant before it filled: it gets an untimed one first.
+constexpr double kShortMs = 60;
+// Shorter runs are repeated until they add up to this, and their mean counts.
+constexpr double kTurnMs = 1;
+constexpr int kMostRepeats = 64;
+constexpr int kLeastWarmUp = 3;
+constexpr int kMostWarmUp = 8;
+// A run this long warms itself up; two are for TorchScript, which profiles in the first one.
+constexpr double kLongMs = 500;
+constexpr int kLongWarmUp = 2;
+constexpr double kSettled = 0.95;
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class Race {
+ public:
+  Race(const std::vector<Contestant>& contestants, const MeasureOptions& options)
+      : contestants_(contestants),
+        options_(options),
+        first_(contestants.size()),
+        in_(contestants.size(), true) {
+    if (!options_.clock) options_.clock = steady_seconds;
+    for (const Contestant& contestant : contestants) {
+      result_.rows.emplace_back();
+      result_.rows.back().name = contestant.name;
+    }
+  }
+
+  Measurements run() {
+    for (size_t i = 0; i < contestants_.size(); ++i) attempt(i, [&] { check_and_warm_up(i); });
+    const double start = options_.clock();
+    const auto spent = [&] { return options_.clock() - start; };
+    while (any_in() && result_.rounds < options_.most_rounds &&
+           (result_.rounds < options_.least_rounds || spent() < options_.seconds)) {
+      round();
+      if (options_.progress) options_.progress(share_done(spent()));
+      // Statistics of many short rounds would cost more than the rounds.
+      if (result_.rounds > 64 && result_.rounds % (result_.rounds / 16) != 0) continue;
+      summarize();
+      drop_hopeless();
+      if (result_.rounds >= options_.least_rounds && options_.confidence > 0 && all_decided()) {
+        result_.decided = true;
+        break;
+      }
+    }
+    result_.seconds = spent();
+    summarize();
+    return std::move(result_);
+  }
+
+ private:
+  template <typename Action>
+  void attempt(size_t i, Action action) {
+    try {
+      action();
+    } catch (const std::exception& error) {
+      leave(i, error.what(), true);
+    } catch (...) {
+      leave(i, "it threw something that is no exception", true);
+    }
+  }
+
+  void leave(size_t i, std::string reason, bool failed) {
+    in_[i] = false;
+    result_.rows[i].failed = failed;
+    result_.rows[i].reason = std::move(reason);
+  }
+
+  bool any_in() const { return std::find(in_.begin(), in_.end(), true) != in_.end(); }
+
+  double run_once(const Contestant& contestant) const {
+    if (contestant.prepare) contestant.prepare();
+    const double start = options_.clock();
+    contestant.run();
+    return (options_.clock() - start) * 1e3;
+  }
+
+  void check_and_warm_up(size_t i) {
+    const Contestant& contestant = contestants_[i];
+    if (contestant.check) {
+      const std::string wrong = contestant.check();
+      if (!wrong.empty()) return leave(i, wrong, true);
+    }
+    double fastest = std::numeric_limits<double>::infinity();
+    for (int run = 0; run < kMostWarmUp; ++run) {
+      const double time = run_once(contestant);
+      const bool settled = time > kSettled * fastest;
+      fastest = std::min(fastest, time);
+      if (settled && run + 1 >= kLeastWarmUp) break;
+      if (fastest > kLongMs && run + 1 >= kLongWarmUp) break;
+    }
+    first_[i] = fastest;
+  }
+
+  void turn(size_t i) {
+    const Contestant& contestant = contestants_[i];
+    if (first_[i] < kShortMs) run_once(contestant);
+    const int repeats =
+        static_cast<int>(std::clamp(kTurnMs / std::max(first_[i], 1e-6), 1.0, double{kMostRepeats}));
+    double sum = 0;
+    for (int k = 0; k < repeats; ++k) sum += run_once(contestant);
+    result_.rows[i].times.push_back(sum / repeats);
+  }
+
+  void round() {
+    const size_t count = contestants_.size();
+    for (size_t k = 0; k < count; ++k) {
+      const size_t i = (k + static_cast<size_t>(result_.rounds)) % count;
+      if (in_[i]) attempt(i, [&] { turn(i); });
+    }
+    ++result_.rounds;
+  }
+
+  double share_done(double spent) const {
+    const double by_time = options_.seconds > 0 ? spent / options_.seconds : 1;
+    const double by_rounds = result_.rounds / static_cast<double>(std::max(1, options_.least_rounds));
+    return std::clamp(std::min(by_time, by_rounds), 0.0, 1.0);
+  }
+
+  std::optional<size_t> find_leader() const {
+    std::optional<size_t> leader;
+    for (size_t i = 0; i < contestants_.size(); ++i) {
+      const MeasuredTime& row = result_.rows[i];
+      if (row.failed || row.times.empty() || contestants_[i].brief) continue;
+      if (!leader || row.median < result_.rows[*leader].median) leader = i;
+    }
+    return leader;
+  }
+
+  void summarize() {
+    for (MeasuredTime& row : result_.rows) {
+      if (row.times.empty()) continue;
+      row.median = quantile(row.times, 0.5);
+      row.p10 = quantile(row.times, 0.1);
+      row.p90 = quantile(row.times, 0.9);
+      row.interval = median_interval(row.times, options_.level);
+    }
+    const auto leader = find_leader();
+    if (!leader) return;
+    result_.leader = *leader;
+    for (MeasuredTime& row : result_.rows) {
+      if (!row.times.empty()) compare(row, result_.rows[*leader]);
+    }
+  }
+
+  void compare(MeasuredTime& row, const MeasuredTime& leader) const {
+    std::vector<double> ratios(std::min(row.times.size(), leader.times.size()));
+    for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = row.times[i] / leader.times[i];
+    row.relative = quantile(ratios, 0.5);
+    row.relative_interval = median_interval(std::move(ratios), options_.level);
+  }
+
+  bool hopeless(size_t i) const {
+    const MeasuredTime& row = result_.rows[i];
+    const MeasuredTime& leader = result_.rows[result_.leader];
+    if (result_.rounds >= options_.least_rounds) return row.relative_interval.low > options_.drop_ratio;
+    if (contestants_[i].keep) return false;
+    return *std::min_element(row.times.begin(), row.times.end()) >
+           2 * options_.drop_ratio * *std::max_element(leader.times.begin(), leader.times.end());
+  }
+
+  void drop_hopeless() {
+    const auto leader = find_leader();
+    for (size_t i = 0; i < contestants_.size(); ++i) {
+      const MeasuredTime& row = result_.rows[i];
+      if (!in_[i] || row.times.empty() || leader == i) continue;
+      if (contestants_[i].brief && result_.rounds >= options_.least_rounds) {
+        leave(i, fmt::format("measured in {} rounds only", result_.rounds), false);
+      } else if (leader && options_.drop_ratio > 0 && hopeless(i)) {
+        leave(i,
+              fmt::format("{:.2f} times the time of {} after {} round{}: not measured further", row.relative,
+                          result_.rows[*leader].name, result_.rounds, result_.rounds == 1 ? "" : "s"),
+              false);
+      }
+    }
+  }
+
+  bool all_decided() const {
+    const size_t count = static_cast<size_t>(std::count(in_.begin(), in_.end(), true));
+    for (size_t i = 0; i < contestants_.size(); ++i) {
+      if (!in_[i]) continue;
+      const MeasuredTime& row = result_.rows[i];
+      if (i == result_.leader) {
+        // Beside others the ratios count; alone there is nothing but its own times.
+        if (count == 1 && !(row.interval.half_width() <= options_.confidence * row.median)) return false;
+      } else if (!(row.relative_interval.low > 1) &&
+                 !(row.relative_interval.half_width() <= options_.confidence * row.relative)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  const std::vector<Contestant>& contestants_;
+  MeasureOptions options_;
+  std::vector<double> first_;  ///< ms of the fastest warm-up
+  std::vector<bool> in_;
+  Measurements result_;
+};
+
+}  // namespace
+
+Measurements measure(const std::vector<Contestant>& contestants, const MeasureOptions& options) {
+  return Race(contestants, options).run();
+}
+
+}  // namespace halftone

@@ -1,0 +1,290 @@
+#include "halftone/measure.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <thread>
+
+namespace halftone {
+namespace {
+
+using testing::HasSubstr;
+
+/// A clock that only contestants move: what a run costs is what it adds.
+class FakeTime {
+ public:
+  double now = 0;
+  std::function<double()> clock() {
+    return [this] { return now; };
+  }
+  Contestant contestant(std::string name, std::function<double()> milliseconds) {
+    Contestant made;
+    made.name = std::move(name);
+    made.run = [this, milliseconds] { now += milliseconds() * 1e-3; };
+    return made;
+  }
+  Contestant steady(std::string name, double milliseconds) {
+    return contestant(std::move(name), [milliseconds] { return milliseconds; });
+  }
+};
+
+TEST(MedianInterval, IsThatOfOrderStatistics) {
+  // P(B < 1) = 1/64 for n = 6: the extremes hold the median with 96.9 %; five values cannot say 95 %.
+  const Interval six = median_interval({5, 3, 1, 6, 2, 4}, 0.95);
+  EXPECT_EQ(six.low, 1);
+  EXPECT_EQ(six.high, 6);
+  EXPECT_TRUE(std::isinf(median_interval({1, 2, 3, 4, 5}, 0.95).high));
+  // n = 20: P(B < 6) = 0.0207, P(B < 7) = 0.0577 > 0.025, so ranks 6 and 15.
+  std::vector<double> twenty;
+  for (int i = 1; i <= 20; ++i) twenty.push_back(i);
+  EXPECT_EQ(median_interval(twenty, 0.95).low, 6);
+  EXPECT_EQ(median_interval(twenty, 0.95).high, 15);
+}
+
+TEST(MedianInterval, HoldsTheMedianAsOftenAsItSays) {
+  std::mt19937 generator(1);
+  // Skewed, as times are. Its median is ln 2.
+  std::exponential_distribution<double> draw(1);
+  for (const int count : {8, 50, 700}) {
+    int held = 0;
+    constexpr int kTrials = 1000;
+    for (int trial = 0; trial < kTrials; ++trial) {
+      std::vector<double> values(count);
+      for (double& value : values) value = draw(generator);
+      const Interval interval = median_interval(values, 0.95);
+      held += interval.low <= std::log(2.0) && std::log(2.0) <= interval.high;
+    }
+    EXPECT_GE(held, 930) << count;
+  }
+}
+
+TEST(Quantile, IsTheNearestRank) {
+  EXPECT_EQ(quantile({3, 1, 2}, 0.5), 2);
+  EXPECT_EQ(quantile({3, 1, 2}, 0), 1);
+  EXPECT_EQ(quantile({3, 1, 2}, 1), 3);
+  EXPECT_EQ(quantile({7}, 0.9), 7);
+}
+
+TEST(Measure, FindsTheLeaderInSpiteOfAMachineThatSlowsDown) {
+  FakeTime time;
+  std::mt19937 generator(2);
+  std::normal_distribution<double> noise(1, 0.02);
+  // The machine's mood swings by a factor of three, slowly: the ratio of two contestants does not notice.
+  const auto mood = [&] { return 2 + std::sin(time.now * 0.5); };
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 1000;
+  options.confidence = 0.01;
+  const auto result = measure({time.contestant("slow", [&] { return 104 * mood() * noise(generator); }),
+                               time.contestant("fast", [&] { return 100 * mood() * noise(generator); })},
+                              options);
+  EXPECT_EQ(result.leader, 1U);
+  EXPECT_TRUE(result.decided);
+  EXPECT_NEAR(result.rows[0].relative, 1.04, 0.02);
+  EXPECT_EQ(result.rows[1].relative, 1);
+  EXPECT_GT(result.rows[0].relative_interval.low, 1);
+}
+
+TEST(Measure, StopsWhenTheConfidenceIsReached) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 1e6;
+  options.confidence = 0.01;
+  const auto result = measure({time.steady("a", 100), time.steady("b", 100)}, options);
+  EXPECT_TRUE(result.decided);
+  EXPECT_EQ(result.rounds, options.least_rounds);
+  EXPECT_EQ(result.rows[0].times.size(), 6U);
+  EXPECT_DOUBLE_EQ(result.rows[0].median, 100);
+}
+
+TEST(Measure, StopsWithTheBudgetAndSaysThatNothingIsDecided) {
+  FakeTime time;
+  std::mt19937 generator(3);
+  std::lognormal_distribution<double> wild(0, 1);
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 10;
+  options.confidence = 1e-4;
+  const auto result = measure({time.contestant("a", [&] { return 100 * wild(generator); }),
+                               time.contestant("b", [&] { return 100 * wild(generator); })},
+                              options);
+  EXPECT_FALSE(result.decided);
+  EXPECT_GE(result.seconds, 10);
+  EXPECT_LT(result.seconds, 20);
+}
+
+TEST(Measure, LeastRoundsComeBeforeTheBudget) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  const auto result = measure({time.steady("a", 700)}, options);
+  EXPECT_EQ(result.rounds, 6);
+}
+
+TEST(Measure, HopelessContestantsLeaveEarly) {
+  FakeTime time;
+  std::mt19937 generator(4);
+  std::normal_distribution<double> noise(1, 0.05);
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 30;
+  options.drop_ratio = 1.3;
+  auto baseline = time.contestant("baseline", [&] { return 1000 * noise(generator); });
+  baseline.keep = true;
+  const auto result =
+      measure({time.contestant("fast", [&] { return 100 * noise(generator); }),
+               time.contestant("near", [&] { return 110 * noise(generator); }),
+               time.contestant("slower", [&] { return 200 * noise(generator); }),
+               time.contestant("hopeless", [&] { return 1000 * noise(generator); }), baseline},
+              options);
+  EXPECT_EQ(result.rows[3].times.size(), 1U);  // ten times as slow: one round says it
+  EXPECT_THAT(result.rows[3].reason, HasSubstr("times the time of fast after 1 round"));
+  EXPECT_EQ(result.rows[2].times.size(), 6U);
+  EXPECT_EQ(result.rows[4].times.size(), 6U);  // kept for the comparison, not for longer
+  EXPECT_GT(result.rows[0].times.size(), 50U);
+  EXPECT_EQ(result.rows[0].times.size(), result.rows[1].times.size());
+  EXPECT_EQ(result.rows[1].reason, "");
+  for (const MeasuredTime& row : result.rows) EXPECT_FALSE(row.failed) << row.name;
+  EXPECT_NEAR(paired_ratio(result.rows[3], result.rows[0]), 10, 2);
+}
+
+TEST(Measure, BriefContestantsNeverLead) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 20;
+  auto wrong = time.steady("wrong", 1);
+  wrong.brief = true;
+  const auto result = measure({wrong, time.steady("right", 100)}, options);
+  EXPECT_EQ(result.leader, 1U);
+  EXPECT_EQ(result.rows[0].times.size(), 6U);
+  EXPECT_NEAR(result.rows[0].relative, 0.01, 1e-6);
+  EXPECT_GT(result.rows[1].times.size(), 50U);
+}
+
+TEST(Measure, WrongAnswersAreNotTimed) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  auto wrong = time.steady("wrong", 1);
+  int runs = 0;
+  wrong.run = [&] { ++runs; };
+  wrong.check = [] { return "cosine 0.3"; };
+  const auto result = measure({wrong, time.steady("right", 1)}, options);
+  EXPECT_EQ(runs, 0);
+  EXPECT_TRUE(result.rows[0].failed);
+  EXPECT_EQ(result.rows[0].reason, "cosine 0.3");
+  EXPECT_EQ(result.leader, 1U);
+}
+
+TEST(Measure, OneThatThrowsLeavesAndTheOthersGoOn) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 5;
+  int left = 6;
+  auto failing = time.contestant("failing", [&] {
+    if (--left == 0) throw std::runtime_error("out of something");
+    return 100.0;
+  });
+  const auto result = measure({failing, time.steady("fine", 100)}, options);
+  EXPECT_TRUE(result.rows[0].failed);
+  EXPECT_EQ(result.rows[0].reason, "out of something");
+  EXPECT_FALSE(result.rows[1].failed);
+  EXPECT_EQ(result.leader, 1U);
+  const auto none = measure({failing}, options);
+  left = 1;
+  EXPECT_TRUE(measure({failing}, options).rows[0].failed);
+  EXPECT_FALSE(none.rows[0].failed);
+}
+
+TEST(Measure, PreparingIsNotTimedAndComesBeforeEveryRun) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  int prepared = 0, runs = 0;
+  auto contestant = time.contestant("a", [&] {
+    ++runs;
+    return 100.0;
+  });
+  contestant.prepare = [&] {
+    ++prepared;
+    time.now += 5;
+  };
+  const auto result = measure({contestant}, options);
+  EXPECT_DOUBLE_EQ(result.rows[0].median, 100);
+  EXPECT_EQ(prepared, runs);
+}
+
+TEST(Measure, EveryRoundBeginsWithTheNextOne) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  options.least_rounds = 4;
+  std::string order;
+  const auto named = [&](char letter) {
+    return time.contestant(std::string(1, letter), [&order, letter] {
+      order += letter;
+      return 100.0;
+    });
+  };
+  measure({named('a'), named('b'), named('c')}, options);
+  EXPECT_EQ(order.substr(order.size() - 12), "abcbcacababc");
+}
+
+TEST(Measure, ShortRunsAreRepeatedAndTheMeanCounts) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  int runs = 0;
+  auto contestant = time.contestant("a", [&] {
+    ++runs;
+    return runs % 2 == 0 ? 0.05 : 0.15;
+  });
+  const auto result = measure({contestant}, options);
+  EXPECT_NEAR(result.rows[0].median, 0.1, 0.01);
+  EXPECT_GT(runs, 6 * 10);
+}
+
+TEST(Measure, ReportsProgress) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 3;
+  std::vector<double> shares;
+  options.progress = [&](double share) { shares.push_back(share); };
+  measure({time.steady("a", 100)}, options);
+  ASSERT_FALSE(shares.empty());
+  EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+  EXPECT_NEAR(shares.back(), 1, 0.1);
+}
+
+// The real clock, with costs that a busy machine cannot turn around.
+TEST(Measure, MeasuresSleepingAndSpinningContestants) {
+  const auto spin = [](std::chrono::milliseconds duration) {
+    const auto end = std::chrono::steady_clock::now() + duration;
+    while (std::chrono::steady_clock::now() < end) continue;
+  };
+  Contestant spinning{.name = "spinning", .run = [&] { spin(std::chrono::milliseconds(3)); }};
+  Contestant sleeping{.name = "sleeping",
+                      .run = [] { std::this_thread::sleep_for(std::chrono::milliseconds(9)); }};
+  MeasureOptions options;
+  options.seconds = 1;
+  options.confidence = 0.05;
+  const auto result = measure({sleeping, spinning}, options);
+  EXPECT_EQ(result.leader, 1U);
+  EXPECT_GE(result.rows[1].median, 3);
+  EXPECT_GE(result.rows[0].median, 9);
+  EXPECT_GT(result.rows[0].relative, 1.5);
+}
+
+}  // namespace
+}  // namespace halftone

@@ -1,0 +1,122 @@
+#include "tune/report_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "halftone/table.h"
+#include "halftone/tune_report.h"
+
+namespace halftone {
+namespace {
+
+std::string milliseconds(double ms) {
+  return fmt::format("{:.{}f}", ms, ms < 1 ? 4 : ms < 100 ? 2 : 0);
+}
+
+std::string rate(double per_second) {
+  return fmt::format("{:.{}f}", per_second, per_second < 10 ? 2 : per_second < 100 ? 1 : 0);
+}
+
+std::string cosine(const CandidateReport& row) {
+  if (!row.accuracy) return "-";
+  return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->least_cosine);
+}
+
+std::string speed_up(const CandidateReport& row, size_t shape) {
+  const double ratio = row.times[shape].to_eager;
+  return ratio > 0 ? fmt::format("{:.2f} x", 1 / ratio) : "-";
+}
+
+/// A row for each shape; what is not of the shape stands in the first of them.
+void add_rows(std::vector<Row>& rows, const CandidateReport& row, const std::vector<SampleShape>& shapes) {
+  const std::string size = row.bytes > 0 ? describe_bytes(row.bytes) : "-";
+  const std::string peak = row.peak_bytes ? describe_bytes(*row.peak_bytes) : "-";
+  const std::string compile = row.compile_ms > 0 ? fmt::format("{:.0f} ms", row.compile_ms) : "-";
+  const std::string verdict(to_string(row.verdict));
+  if (row.times.empty()) {
+    rows.push_back({row.name, "-", "-", "-", "-", "-", cosine(row), size, peak, compile, verdict});
+    return;
+  }
+  for (size_t i = 0; i < row.times.size() && i < shapes.size(); ++i) {
+    const ShapeTime& time = row.times[i];
+    const double batch = static_cast<double>(shapes[i].batch.value_or(1));
+    const bool first = i == 0;
+    rows.push_back({first ? row.name : "", shapes[i].label(), milliseconds(time.median),
+                    fmt::format("{}-{}", milliseconds(time.p10), milliseconds(time.p90)), speed_up(row, i),
+                    rate(batch / time.median * 1e3), first ? cosine(row) : "", first ? size : "",
+                    first ? peak : "", first ? compile : "", first ? verdict : ""});
+  }
+}
+
+std::string conclusion(const TuneReport& report) {
+  const CandidateReport* chosen = report.find(report.chosen);
+  if (chosen == nullptr) return "";
+  const std::string why = chosen->reason.empty() ? "" : ": " + chosen->reason;
+  return wrap(fmt::format("{} {}{}", report.won ? "Chosen:" : "Nothing won. Taken:", chosen->name, why),
+              kReportWidth);
+}
+
+}  // namespace
+
+std::string shapes_line(const std::vector<SampleShape>& shapes) {
+  std::vector<std::string> labels;
+  for (const SampleShape& shape : shapes)
+    labels.push_back(shape.calls > 1 ? fmt::format("{} ({} calls)", shape.label(), shape.calls)
+                                     : shape.label());
+  return wrap(fmt::format("shapes: {}", fmt::join(labels, ", ")), kReportWidth);
+}
+
+std::string ranges_text(const std::vector<SampleRange>& ranges) {
+  std::string text;
+  for (const SampleRange& range : ranges) {
+    const std::string end =
+        range.max == std::numeric_limits<int64_t>::max() ? "" : fmt::format("{}", range.max);
+    const std::string checks = range.checks.empty() ? "" : fmt::format(": {}", fmt::join(range.checks, "; "));
+    text += wrap(fmt::format("size {} of {}…{}{}{}", range.symbol, range.min, end,
+                             range.declared ? "" : ", as the samples have it", checks),
+                 kReportWidth);
+  }
+  return text;
+}
+
+std::string TuneReport::to_text() const {
+  std::string text = wrap(fmt::format("{}, strategy {}, {} threads, {}, {}, halftone {}", model, strategy,
+                                      threads, cpu, isa, version),
+                          kReportWidth);
+  text += shapes_line(shapes);
+  text +=
+      wrap(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
+                       held_out == 1 ? "" : "s",
+                       synthetic > 0 ? fmt::format(" ({} of them synthetic)", synthetic) : "", least_cosine),
+           kReportWidth);
+  std::vector<Row> rows;
+  for (const CandidateReport& row : candidates) add_rows(rows, row, shapes);
+  text += "\n";
+  text += render_table({{"candidate", Align::kLeft, Cut::kMiddle, 14},
+                        {"shape"},
+                        {"ms", Align::kRight},
+                        {"p10-p90", Align::kRight},
+                        {"speed-up", Align::kRight},
+                        {"per s", Align::kRight},
+                        {"cosine", Align::kRight},
+                        {"size", Align::kRight},
+                        {"peak", Align::kRight},
+                        {"compile", Align::kRight},
+                        {"verdict"}},
+                       rows, kReportWidth);
+  text += "\n";
+  for (const CandidateReport& row : candidates) {
+    if (row.verdict == Verdict::kChosen || row.reason.empty()) continue;
+    text += wrap(fmt::format("{} {}: {}", row.name, to_string(row.verdict), row.reason), kReportWidth);
+  }
+  text += ranges_text(ranges);
+  for (const std::string& note : notes) text += wrap(note, kReportWidth);
+  text += from_cache ? wrap(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)
+                     : wrap(fmt::format("tuned in {:.1f} s", seconds), kReportWidth);
+  return text + conclusion(*this);
+}
+
+}  // namespace halftone

@@ -1,0 +1,43 @@
+// What tuning knows of its samples before anything runs: names, shapes, sizes that may change, and which
+// calls are kept for validation.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "halftone/lifecycle.h"
+#include "halftone/tune_samples.h"
+
+namespace halftone {
+
+struct SampleLayout {
+  std::vector<Sample> calls;  ///< all; never empty
+  std::vector<Sample> build;  ///< those that validation does not use
+  std::vector<Sample> validation;
+  size_t synthetic = 0;  ///< the last ones of `validation`
+  std::vector<SampleShape> shapes;
+  std::vector<Sample> shape_calls;  ///< one for each shape, to be timed
+  std::vector<SampleRange> ranges;  ///< without checks
+  std::vector<DynamicDim> dynamic;  ///< for the capture of a C++ module; empty for graphs
+};
+
+/// `graph`: nullptr where the model is a C++ module. kInvalidArgument where there are no samples, where they
+/// differ in the number of their tensors, and where a declared name or dimension is not there.
+SampleLayout lay_out(const Samples& samples, const GraphModule* graph, const GraphSpec& spec, uint64_t seed);
+
+/// A call at an end of a range.
+struct RangeEnd {
+  size_t range = 0;  ///< which of SampleLayout::ranges
+  int64_t size = 0;
+  std::string note;  ///< "tokens = 512", or "tokens = 64 (the range ends at 100000)"
+  Sample call;
+};
+/// The first sample with one size changed to each end of its declared range, its elements repeated or cut
+/// off. The upper end is four times the largest sample at most: a range may be without end, and time is not.
+std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& layout);
+
+/// The same call with copies of its tensors: for models that write to their inputs.
+Sample copy_of(const Sample& sample);
+
+}  // namespace halftone

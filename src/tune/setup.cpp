@@ -1,0 +1,111 @@
+#include "tune/setup.h"
+
+#include <fmt/ranges.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/errors.h"
+#include "halftone/table.h"
+#include "tune/candidates.h"
+#include "tune/fingerprint.h"
+#include "tune/report_json.h"
+#include "tune/report_text.h"
+
+namespace halftone {
+
+std::vector<std::string> TuningSetup::candidate_keys() const {
+  std::vector<std::string> keys;
+  for (const TuneCandidate& candidate : candidates)
+    keys.push_back(candidate.name + " " + Backend(candidate.kind).key());
+  return keys;
+}
+
+TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                   const TuneOptions& options) {
+  if (!model.graph && !model.module) fail(ErrorCode::kInvalidArgument, "tuning: there is no model");
+  if (!strategy.choose)
+    fail(ErrorCode::kInvalidArgument, "strategy \"{}\" has no function that chooses", strategy.name);
+  if (!(options.time_limit > 0)) fail(ErrorCode::kInvalidArgument, "tuning: the time limit must be above 0");
+  TuningSetup setup;
+  setup.spec = options.spec;
+  setup.layout = lay_out(samples, model.graph.get(), options.spec, options.seed);
+  if (!model.graph) setup.spec.dynamic = setup.layout.dynamic;
+  setup.candidates = candidates_to_try(options.candidates, strategy);
+  setup.least_cosine = strategy.least_cosine.value_or(options.least_cosine);
+  return setup;
+}
+
+CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strategy& strategy,
+                   const TuneOptions& options) {
+  CacheKey key;
+  key.model_hash = std::move(model_hash);
+  key.shapes = setup.layout.shapes;
+  key.candidates = setup.candidate_keys();
+  key.least_cosine = setup.least_cosine;
+  key.metric = options.metric_name;
+  key.stop_at_first = strategy.stop_at_first;
+  key.beat_fp32 = strategy.beat_fp32;
+  return key;
+}
+
+TunePlan dry_run(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                 const TuneOptions& options) {
+  const TuningSetup setup = set_up(model, samples, strategy, options);
+  TunePlan plan;
+  plan.model = model.graph && options.spec.name.empty() ? model.graph->name : options.spec.name;
+  plan.strategy = strategy.name;
+  for (size_t i = 0; i < setup.candidates.size(); ++i)
+    plan.candidates.push_back(
+        {setup.candidates[i].name, Backend(setup.candidates[i].kind).describe(), i < 2});
+  plan.shapes = setup.layout.shapes;
+  plan.ranges = setup.layout.ranges;
+  plan.held_out = static_cast<int>(setup.layout.validation.size());
+  plan.synthetic = static_cast<int>(setup.layout.synthetic);
+  plan.least_cosine = setup.least_cosine;
+  plan.time_limit = options.time_limit;
+  plan.isolated = options.isolate.has_value();
+  if (model.graph && !options.cache_dir.empty())
+    plan.cached =
+        load_measurements(options.cache_dir, cache_key(setup, model_hash(*model.graph), strategy, options))
+            .has_value();
+  return plan;
+}
+
+std::string TunePlan::to_text() const {
+  std::string text =
+      wrap(fmt::format("{}, strategy {}: would try {} candidates in at most {} s{}", model, strategy,
+                       candidates.size(), time_limit, isolated ? ", each in a child process first" : ""),
+           kReportWidth);
+  text += shapes_line(shapes);
+  text +=
+      wrap(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
+                       held_out == 1 ? "" : "s",
+                       synthetic > 0 ? fmt::format(" ({} of them synthetic)", synthetic) : "", least_cosine),
+           kReportWidth);
+  text += ranges_text(ranges);
+  if (cached) text += wrap("the measurements are in the cache: nothing would be measured", kReportWidth);
+  std::vector<Row> rows;
+  for (const Entry& entry : candidates)
+    rows.push_back({entry.name, entry.backend, entry.baseline ? "baseline" : ""});
+  return text + "\n" +
+         render_table({{"candidate"}, {"backend", Align::kLeft, Cut::kMiddle, 40}, {""}}, rows, kReportWidth);
+}
+
+std::string TunePlan::to_json() const {
+  nlohmann::ordered_json json = {{"model", model}, {"strategy", strategy}};
+  json["candidates"] = nlohmann::ordered_json::array();
+  for (const Entry& entry : candidates)
+    json["candidates"].push_back(
+        {{"name", entry.name}, {"backend", entry.backend}, {"baseline", entry.baseline}});
+  json["shapes"] = shapes_json(shapes);
+  json["ranges"] = ranges_json(ranges);
+  json["held_out"] = held_out;
+  json["synthetic"] = synthetic;
+  json["least_cosine"] = least_cosine;
+  json["time_limit"] = time_limit;
+  json["isolated"] = isolated;
+  json["cached"] = cached;
+  return dump_json(json);
+}
+
+}  // namespace halftone

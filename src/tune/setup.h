@@ -1,0 +1,28 @@
+// What a tuning and its dry run have in common: all that is decided before the model is touched.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/tune.h"
+#include "tune/cache.h"
+#include "tune/sample_layout.h"
+
+namespace halftone {
+
+struct TuningSetup {
+  SampleLayout layout;
+  GraphSpec spec;  ///< with the dynamic sizes of the samples
+  std::vector<TuneCandidate> candidates;
+  double least_cosine = 0;
+  std::vector<std::string> candidate_keys() const;  ///< name and key of each
+};
+
+/// kInvalidArgument for what cannot be tuned that way.
+TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                   const TuneOptions& options);
+
+CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strategy& strategy,
+                   const TuneOptions& options);
+
+}  // namespace halftone

@@ -1,0 +1,19 @@
+// What inspecting and tuning by submodules share.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "halftone/quantize.h"
+#include "halftone/tune_modules.h"
+#include "quant/graph/quantize_graph.h"
+
+namespace halftone {
+
+/// Layers that quantize_ would take, embeddings not among them, in the model's order.
+std::vector<LayerReport> quantizable_layers(const GraphModule& module);
+
+/// A pattern that matches these names and nothing else.
+std::string exact_pattern(const std::vector<std::string>& names);
+
+}  // namespace halftone

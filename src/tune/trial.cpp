@@ -1,0 +1,108 @@
+#include "tune/trial.h"
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+#include <stdlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+
+#include "base/errors.h"
+#include "base/json.h"
+#include "halftone/checkpoint.h"
+#include "quant/graph/quantize_graph.h"
+#include "tune/report_json.h"
+
+namespace halftone {
+namespace {
+
+constexpr size_t kArguments = 4;
+
+std::filesystem::path make_folder() {
+  std::string name = (std::filesystem::temp_directory_path() / "halftone-trial-XXXXXX").string();
+  if (mkdtemp(name.data()) == nullptr)
+    fail(ErrorCode::kIo, "a temporary folder could not be made: {}", strerror(errno));
+  return name;
+}
+
+/// The last line that is not empty: libraries may print before it.
+std::string last_line(std::string text) {
+  while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
+  const size_t start = text.rfind('\n');
+  return start == std::string::npos ? text : text.substr(start + 1);
+}
+
+int thread_count(const std::string& text) {
+  size_t used = 0;
+  const int threads = std::stoi(text, &used);
+  if (used != text.size() || threads < 1) fail(ErrorCode::kInvalidArgument, "trial: \"{}\" threads", text);
+  return threads;
+}
+
+void try_once(const std::vector<std::string>& args) {
+  if (args.size() != kArguments) {
+    fail(ErrorCode::kInvalidArgument,
+         "trial: needs a model file, a backend type, its config and a number of threads");
+  }
+  const auto module = load_checkpoint(args[0], {.map = true, .verify = false});
+  at::set_num_threads(thread_count(args[3]));
+  const auto kind = make_backend_kind(args[1], args[2]);
+  const ReadyModel ready = kind->prepare(module, {sample_from_flat(*module, module->sample_inputs)}, "");
+  Session(ready.module, ready.executor).run(module->sample_inputs);
+}
+
+}  // namespace
+
+std::string run_trial(const std::vector<std::string>& args) {
+  nlohmann::ordered_json answer = {{"ok", false}};
+  try {
+    try_once(args);
+    answer["ok"] = true;
+  } catch (const c10::Error& error) {
+    answer["error"] = error.what_without_backtrace();
+  } catch (const std::exception& error) {
+    answer["error"] = error.what();
+  } catch (...) {
+    answer["error"] = "something that is no exception was thrown";
+  }
+  return dump_json(answer, -1);
+}
+
+TrialRunner::TrialRunner(const TuneIsolation& isolation, const GraphModule& module, const Sample& sample)
+    : isolation_(isolation) {
+  if (isolation.command.empty()) fail(ErrorCode::kInvalidArgument, "TuneIsolation::command is empty");
+  folder_ = make_folder();
+  const auto copy = copy_module(module);
+  copy->sample_inputs = flat_inputs(module, sample);
+  try {
+    save_checkpoint(*copy, (folder_ / "model.ht").string());
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+    throw;
+  }
+}
+
+TrialRunner::~TrialRunner() {
+  std::error_code ignored;
+  std::filesystem::remove_all(folder_, ignored);
+}
+
+std::string TrialRunner::run(const BackendKind& kind) const {
+  std::vector<std::string> arguments = isolation_.command;
+  arguments.insert(arguments.end(), {(folder_ / "model.ht").string(), kind.type(), kind.config(),
+                                     std::to_string(at::get_num_threads())});
+  const ChildOutcome outcome = run_child(arguments, isolation_.seconds);
+  if (!outcome.failure.empty()) return "in a child process " + outcome.failure;
+  try {
+    const nlohmann::json parsed = parse_json(last_line(outcome.output), "trial");
+    const JsonCursor answer(parsed, "trial");
+    if (answer.at("ok").get_bool()) return "";
+    return "in a child process: " + answer.at("error").get_string();
+  } catch (const Error& error) {
+    return fmt::format("the child process gave no answer: {}", error.what());
+  }
+}
+
+}  // namespace halftone

@@ -1,0 +1,42 @@
+// A candidate in a process of its own, before it may run in this one.
+//
+// The parent writes the model with one call's inputs to a .ht file in a folder of its own, and starts
+//   COMMAND… MODEL.ht TYPE CONFIG THREADS
+// The child loads it, prepares the kind, runs it once, and prints one line of JSON: {"ok":true} or
+// {"ok":false,"error":"…"}. Anything else (a signal, another exit code, no such line, too much time) is the
+// candidate's failure. The child is started with posix_spawn: a plain fork of a process with OpenMP threads
+// may hang.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "halftone/backend_kind.h"
+#include "halftone/tune.h"
+
+namespace halftone {
+
+class TrialRunner {
+ public:
+  /// kIo where the model cannot be written.
+  TrialRunner(const TuneIsolation& isolation, const GraphModule& module, const Sample& sample);
+  ~TrialRunner();
+  TrialRunner(const TrialRunner&) = delete;
+  TrialRunner& operator=(const TrialRunner&) = delete;
+
+  /// What went wrong; empty: it ran.
+  std::string run(const BackendKind& kind) const;
+
+ private:
+  TuneIsolation isolation_;
+  std::filesystem::path folder_;
+};
+
+/// How a program ended that was given `arguments` (the program first).
+struct ChildOutcome {
+  std::string output;   ///< of stdout
+  std::string failure;  ///< "it crashed (SIGSEGV)", "it took more than 5 s", …; empty: it ended with code 0
+};
+ChildOutcome run_child(const std::vector<std::string>& arguments, double seconds);
+
+}  // namespace halftone

@@ -1,0 +1,162 @@
+#include "halftone/tune.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
+#include <chrono>
+#include <utility>
+
+#include "backend/lifecycle/backend_access.h"
+#include "base/errors.h"
+#include "halftone/kernels.h"
+#include "halftone/version.h"
+#include "tune/accuracy.h"
+#include "tune/cache.h"
+#include "tune/candidates.h"
+#include "tune/fingerprint.h"
+#include "tune/judge.h"
+#include "tune/machine.h"
+#include "tune/setup.h"
+#include "tune/tuning_run.h"
+
+namespace halftone {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A graph does in fp32 what the module does: the operators are the same.
+constexpr double kCaptureCosine = 0.9999;
+
+class Tuning {
+ public:
+  Tuning(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+         const TuneOptions& options)
+      : start_(Clock::now()),
+        model_(model),
+        strategy_(strategy),
+        options_(options),
+        setup_(set_up(model, samples, strategy, options)) {}
+
+  TuneResult run() {
+    capture();
+    TuneReport report = measured();
+    describe(report);
+    return finish(std::move(report));
+  }
+
+ private:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  void capture() {
+    Backend eager(eager_backend_kind());
+    eager.build(model_, setup_.spec, setup_.layout.build, options_.device);
+    graph_ = BackendAccess::content(eager).original;
+    if (model_.module) compare_with_module(eager);
+  }
+
+  /// Building compared nothing: it may call the module only once. A module that keeps no state can be asked
+  /// again.
+  void compare_with_module(const Backend& eager) const {
+    if (!Session(graph_).state_names().empty() || !graph_->mutated_input_names().empty()) return;
+    const at::NoGradGuard no_grad;
+    AccuracyCount count;
+    for (const Sample& sample : setup_.layout.validation)
+      count.add(model_.forward(sample.args), eager.infer(sample.args, sample.kwargs), {});
+    const Accuracy accuracy = count.result();
+    if (accuracy.nans > 0 || !(accuracy.least_cosine >= kCaptureCosine)) {
+      fail(ErrorCode::kUnsupported,
+           "{}: the captured graph does not do what the module does (cosine {:.5f}): it branches on data, or "
+           "draws "
+           "random numbers",
+           graph_->name, accuracy.least_cosine);
+    }
+  }
+
+  TuneReport measured() {
+    const bool nameless = options_.metric && options_.metric_name.empty();
+    const std::string cache_dir = nameless ? "" : options_.cache_dir;
+    const CacheKey key = cache_key(setup_, model_hash(*graph_), strategy_, options_);
+    if (auto cached = load_measurements(cache_dir, key)) {
+      cached->from_cache = true;
+      return *std::move(cached);
+    }
+    TuneReport report;
+    report.model_hash = key.model_hash;
+    report.measured_at = utc_now();
+    report.ranges = setup_.layout.ranges;
+    TuningRun run(
+        {graph_, setup_.layout, setup_.candidates, strategy_, options_, setup_.least_cosine, start_});
+    run.run(report);
+    if (run.is_complete()) {
+      store_measurements(cache_dir, key, report);
+    } else {
+      report.notes.push_back("The time limit ended the tuning before every candidate was tried.");
+    }
+    return report;
+  }
+
+  void describe(TuneReport& report) const {
+    report.model = graph_->name;
+    report.cpu = cpu_name();
+    report.isa = active_instruction_set();
+    report.threads = at::get_num_threads();
+    report.version = version();
+    report.strategy = strategy_.name;
+    report.least_cosine = setup_.least_cosine;
+    report.metric = options_.metric_name;
+    report.shapes = setup_.layout.shapes;
+    report.held_out = static_cast<int>(setup_.layout.validation.size());
+    report.synthetic = static_cast<int>(setup_.layout.synthetic);
+  }
+
+  const TuneCandidate& candidate(const std::string& name) const {
+    for (const TuneCandidate& each : setup_.candidates) {
+      if (each.name == name) return each;
+    }
+    fail(ErrorCode::kInternal, "tuning: candidate \"{}\" is not there", name);
+  }
+
+  /// Builds what was chosen. One that cannot be built now is a failed one, and the strategy is asked again.
+  TuneResult finish(TuneReport report) {
+    const std::vector<std::string> notes = report.notes;
+    while (true) {
+      report.notes = notes;
+      choose(report, strategy_);
+      try {
+        Backend backend(candidate(report.chosen).kind);
+        backend.build(model_, setup_.spec, setup_.layout.build, options_.device, options_.cache_dir);
+        report.seconds = seconds();
+        BackendAccess::set_tuning(backend, report.to_json());
+        return {std::move(backend), std::move(report)};
+      } catch (const std::exception& error) {
+        if (!fail_chosen(report, error)) throw;
+      }
+    }
+  }
+
+  static bool fail_chosen(TuneReport& report, const std::exception& error) {
+    for (CandidateReport& row : report.candidates) {
+      if (row.name != report.chosen) continue;
+      if (row.is_eager) return false;
+      row.verdict = Verdict::kFailed;
+      row.reason = "it was measured, but could not be built again: " + short_message(error);
+    }
+    return true;
+  }
+
+  Clock::time_point start_;
+  const ModelSource& model_;
+  const Strategy& strategy_;
+  const TuneOptions& options_;
+  TuningSetup setup_;
+  std::shared_ptr<const GraphModule> graph_;
+};
+
+}  // namespace
+
+TuneResult tune(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                const TuneOptions& options) {
+  return Tuning(model, samples, strategy, options).run();
+}
+
+}  // namespace halftone

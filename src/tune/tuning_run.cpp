@@ -1,0 +1,247 @@
+#include "tune/tuning_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/errors.h"
+#include "tune/judge.h"
+
+namespace halftone {
+namespace {
+
+// Of the time limit: building may not take more, or nothing is left to measure with.
+constexpr double kBuildShare = 0.6;
+constexpr double kDropRatio = 1.3;
+constexpr int kUsualRounds = 10;
+constexpr int kFewestRounds = 2;
+constexpr int64_t kProgressSteps = 1000;
+
+ShapeTime shape_time(const MeasuredTime& time) {
+  ShapeTime result;
+  result.median = time.median;
+  result.p10 = time.p10;
+  result.p90 = time.p90;
+  result.low = time.interval.low;
+  result.high = time.interval.high;
+  result.runs = static_cast<int>(time.times.size());
+  return result;
+}
+
+}  // namespace
+
+TuningRun::TuningRun(const TuningInput& input) : input_(input) {
+  for (const TuneCandidate& candidate : input_.candidates) entrants_.emplace_back(candidate);
+}
+
+double TuningRun::remaining() const {
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - input_.start;
+  return input_.options.time_limit - spent.count();
+}
+
+void TuningRun::progress(double done, std::string_view what) const {
+  if (!input_.options.progress) return;
+  const auto steps = static_cast<int64_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(kProgressSteps));
+  input_.options.progress(steps, kProgressSteps, what);
+}
+
+bool TuningRun::is_wrong(const Entrant& entrant) const {
+  const auto& accuracy = entrant.row.accuracy;
+  return !accuracy || accuracy->nans > 0 || !(accuracy->least_cosine >= input_.least_cosine);
+}
+
+void TuningRun::ask_eager(TuneReport& report) {
+  Entrant& eager = entrants_.front();
+  eager.build(input_.graph, input_.layout.build, input_.options.cache_dir);
+  validation_ = input_.layout.validation;
+  for (const Sample& sample : validation_) expected_.push_back(eager.answers(sample));
+  check_range_ends(report);
+  eager.validate(validation_, expected_, input_.options.metric);
+  eager.row.verdict = Verdict::kValid;
+}
+
+/// Ends that eager can run become validation samples: every candidate is compared there too.
+void TuningRun::check_range_ends(TuneReport& report) {
+  std::vector<RangeEnd> ends;
+  try {
+    ends = range_ends(*input_.graph, input_.layout);
+  } catch (const Error& error) {
+    report.notes.push_back(
+        fmt::format("The ends of the ranges could not be tried: {}", short_message(error)));
+  }
+  for (RangeEnd& end : ends) {
+    std::vector<std::string>& checks = report.ranges.at(end.range).checks;
+    if (remaining() < (1 - kBuildShare) * input_.options.time_limit) {
+      checks.push_back(end.note + ": not tried, the time limit is too short");
+      continue;
+    }
+    try {
+      auto answers = entrants_.front().answers(end.call);
+      expected_.push_back(std::move(answers));
+      validation_.push_back(std::move(end.call));
+      checks.push_back(end.note + ": runs");
+    } catch (const std::exception& error) {
+      checks.push_back(fmt::format("{}: does not run: {}", end.note, short_message(error)));
+    }
+  }
+  for (SampleRange& range : report.ranges) {
+    if (!range.declared) range.checks.push_back("no range was declared; both ends are samples");
+  }
+}
+
+void TuningRun::try_to_build(Entrant& entrant) {
+  if (remaining() < (1 - kBuildShare) * input_.options.time_limit) {
+    entrant.row.verdict = Verdict::kNotTried;
+    entrant.row.reason = fmt::format("the time limit of {} s left no time for it", input_.options.time_limit);
+    complete_ = false;
+    return;
+  }
+  try {
+    // The baselines run here anyway.
+    if (input_.options.isolate && !entrant.row.is_eager && !entrant.row.is_fp32) {
+      if (!trials_) {
+        trials_ = std::make_unique<TrialRunner>(*input_.options.isolate, *input_.graph,
+                                                input_.layout.shape_calls.front());
+      }
+      if (std::string failure = trials_->run(entrant.kind()); !failure.empty())
+        fail(ErrorCode::kInternal, "{}", failure);
+    }
+    entrant.build(input_.graph, input_.layout.build, input_.options.cache_dir);
+    entrant.validate(validation_, expected_, input_.options.metric);
+    entrant.row.verdict = Verdict::kValid;  // until it is judged
+  } catch (const std::exception& error) {
+    entrant.row.verdict = Verdict::kFailed;
+    entrant.row.reason = short_message(error);
+    entrant.release();
+  } catch (...) {
+    entrant.row.verdict = Verdict::kFailed;
+    entrant.row.reason = "it threw something that is no exception";
+    entrant.release();
+  }
+}
+
+void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, double seconds,
+                           const std::function<void(double)>& progress) {
+  std::vector<Contestant> contestants;
+  double round_seconds = 0;
+  for (Entrant* entrant : entrants) {
+    contestants.push_back(entrant->contestant(input_.layout.shape_calls[shape]));
+    contestants.back().keep = entrant->row.is_eager || entrant->row.is_fp32;
+    contestants.back().brief = is_wrong(*entrant);
+    round_seconds += 2 * entrant->call_seconds();
+  }
+  MeasureOptions options;
+  options.seconds = seconds;
+  options.confidence = input_.options.confidence;
+  options.drop_ratio = kDropRatio;
+  options.least_rounds = static_cast<int>(
+      std::clamp(seconds / std::max(round_seconds, 1e-9), double{kFewestRounds}, double{kUsualRounds}));
+  options.progress = progress;
+  const Measurements measured = measure(contestants, options);
+  const MeasuredTime& leader = measured.rows[measured.leader];
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    CandidateReport& row = entrants[i]->row;
+    const MeasuredTime& time = measured.rows[i];
+    if (time.failed || time.times.empty()) {
+      row.verdict = Verdict::kFailed;
+      row.reason = time.reason;
+      continue;
+    }
+    ShapeTime result = shape_time(time);
+    for (size_t k = 0; k < entrants.size(); ++k) {
+      if (entrants[k]->row.is_eager) result.to_eager = paired_ratio(time, measured.rows[k]);
+      if (entrants[k]->row.is_fp32) result.to_fp32 = paired_ratio(time, measured.rows[k]);
+    }
+    row.times.push_back(result);
+    adjusted_[i].push_back(leader.median * time.relative);
+  }
+}
+
+void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, double share) {
+  std::vector<Entrant*> running;
+  double slowest_build = 0;
+  for (Entrant* entrant : entrants) {
+    if (!entrant->is_built()) continue;
+    entrant->row.times.clear();
+    running.push_back(entrant);
+    slowest_build = std::max(slowest_build, entrant->row.compile_ms * 1e-3);
+  }
+  const size_t shapes = input_.layout.shapes.size();
+  adjusted_.assign(running.size(), {});
+  for (size_t shape = 0; shape < shapes; ++shape) {
+    // The chosen one is built once more at the end.
+    const double seconds =
+        std::max(0.0, remaining() - slowest_build - 0.5) / static_cast<double>(shapes - shape);
+    const double from = done + share * static_cast<double>(shape) / static_cast<double>(shapes);
+    time_shape(running, shape, seconds, [&](double part) {
+      progress(from + share * part / static_cast<double>(shapes),
+               "measuring " + input_.layout.shapes[shape].label());
+    });
+    std::vector<Entrant*> still;
+    std::vector<std::vector<double>> times;
+    for (size_t i = 0; i < running.size(); ++i) {
+      if (running[i]->row.verdict == Verdict::kFailed) {
+        if (running[i]->row.is_eager) fail(ErrorCode::kInternal, "eager failed: {}", running[i]->row.reason);
+        running[i]->row.times.clear();
+        running[i]->release();
+        continue;
+      }
+      still.push_back(running[i]);
+      times.push_back(std::move(adjusted_[i]));
+    }
+    running = std::move(still);
+    adjusted_ = std::move(times);
+  }
+  for (size_t i = 0; i < running.size(); ++i) score(running[i]->row, input_.layout.shapes, adjusted_[i]);
+}
+
+void TuningRun::try_all() {
+  std::vector<Entrant*> all;
+  const double step = kBuildShare / static_cast<double>(entrants_.size());
+  double done = 0;
+  for (Entrant& entrant : entrants_) {
+    progress(done, entrant.row.name);
+    if (!entrant.is_built()) try_to_build(entrant);
+    all.push_back(&entrant);
+    done += step;
+  }
+  time_all(all, kBuildShare, 1 - kBuildShare);
+}
+
+void TuningRun::try_one_by_one() {
+  Entrant& eager = entrants_.front();
+  Entrant& fp32 = *std::next(entrants_.begin());
+  try_to_build(fp32);
+  time_all({&eager, &fp32}, 0, 0);
+  bool won = false;
+  double done = 0;
+  for (auto entrant = std::next(entrants_.begin(), 2); entrant != entrants_.end(); ++entrant) {
+    progress(done, entrant->row.name);
+    done += 1 / static_cast<double>(entrants_.size());
+    if (won) {
+      entrant->row.verdict = Verdict::kNotTried;
+      entrant->row.reason = "one before it won";
+      continue;
+    }
+    try_to_build(*entrant);
+    if (!entrant->is_built()) continue;
+    time_all({&eager, &fp32, &*entrant}, done, 0);
+    std::vector<CandidateReport> rows{eager.row, fp32.row, entrant->row};
+    judge(rows, input_.strategy, input_.least_cosine);
+    won = rows.back().verdict == Verdict::kValid;
+    if (!won) entrant->release();
+  }
+}
+
+void TuningRun::run(TuneReport& report) {
+  ask_eager(report);
+  if (input_.strategy.stop_at_first) {
+    try_one_by_one();
+  } else {
+    try_all();
+  }
+  for (const Entrant& entrant : entrants_) report.candidates.push_back(entrant.row);
+  progress(1, "done");
+}
+
+}  // namespace halftone

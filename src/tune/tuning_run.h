@@ -1,0 +1,57 @@
+// The measuring part of a tuning: builds, validates and times candidates; judges none of them.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tune/entrant.h"
+#include "tune/sample_layout.h"
+#include "tune/trial.h"
+
+namespace halftone {
+
+struct TuningInput {
+  std::shared_ptr<const GraphModule> graph;
+  const SampleLayout& layout;
+  std::vector<TuneCandidate> candidates;  ///< eager first, then fp32
+  const Strategy& strategy;
+  const TuneOptions& options;
+  double least_cosine = 0;
+  std::chrono::steady_clock::time_point start;
+};
+
+class TuningRun {
+ public:
+  explicit TuningRun(const TuningInput& input);
+  /// Fills in the report's candidates, checks of ranges, and notes. What eager throws is thrown.
+  void run(TuneReport& report);
+  /// False where time ran out before every candidate was measured: nothing to keep.
+  bool is_complete() const { return complete_; }
+
+ private:
+  double remaining() const;
+  void progress(double done, std::string_view what) const;
+  void ask_eager(TuneReport& report);
+  void check_range_ends(TuneReport& report);
+  void try_to_build(Entrant& entrant);
+  void time_all(const std::vector<Entrant*>& entrants, double done, double share);
+  void time_shape(const std::vector<Entrant*>& entrants, size_t shape, double seconds,
+                  const std::function<void(double)>& progress);
+  void try_all();
+  void try_one_by_one();
+  bool is_wrong(const Entrant& entrant) const;
+
+  TuningInput input_;
+  std::list<Entrant> entrants_;
+  std::vector<Sample> validation_;
+  std::vector<std::vector<c10::IValue>> expected_;  ///< eager's answers to them
+  std::unique_ptr<TrialRunner> trials_;
+  std::vector<std::vector<double>> adjusted_;  ///< by entrant and shape; see score()
+  bool complete_ = true;
+};
+
+}  // namespace halftone

@@ -1,0 +1,109 @@
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "base/errors.h"
+#include "capture/module/trace.h"
+#include "halftone/tune_modules.h"
+#include "tune/sample_layout.h"
+
+namespace halftone {
+namespace {
+
+/// Sizes and dtypes of all tensors of a call.
+std::vector<int64_t> signature_of(const Sample& sample) {
+  std::vector<c10::IValue> leaves;
+  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
+  std::vector<int64_t> signature;
+  for (const c10::IValue& leaf : leaves) {
+    if (!leaf.isTensor()) continue;
+    const at::Tensor& tensor = leaf.toTensor();
+    signature.push_back(static_cast<int64_t>(tensor.scalar_type()));
+    signature.push_back(tensor.dim());
+    signature.insert(signature.end(), tensor.sizes().begin(), tensor.sizes().end());
+  }
+  return signature;
+}
+
+}  // namespace
+
+struct TunableModule::State {
+  std::shared_ptr<torch::nn::Module> module;
+  ForwardFunction forward;
+  WrapOptions options;
+
+  std::mutex mutex;  ///< guards what follows; never held while the model runs
+  std::vector<Sample> samples;
+  std::vector<std::vector<int64_t>> signatures;  ///< of the samples
+  std::shared_ptr<const Backend> tuned;
+
+  std::shared_ptr<const Backend> backend() {
+    const std::lock_guard lock(mutex);
+    return tuned;
+  }
+
+  void record(const std::vector<c10::IValue>& args) {
+    const Sample sample{args, {}};
+    const std::vector<int64_t> signature = signature_of(sample);
+    {
+      const std::lock_guard lock(mutex);
+      if (!has_room_for(signature)) return;
+    }
+    // Before the call, which may write to its arguments; copied outside the lock.
+    Sample copy = copy_of(sample);
+    const std::lock_guard lock(mutex);
+    if (!has_room_for(signature)) return;
+    samples.push_back(std::move(copy));
+    signatures.push_back(signature);
+  }
+
+  bool has_room_for(const std::vector<int64_t>& signature) const {
+    const auto same = static_cast<size_t>(std::count(signatures.begin(), signatures.end(), signature));
+    return samples.size() < options.most_samples && same < options.most_per_shape;
+  }
+};
+
+TunableModule::TunableModule(std::shared_ptr<State> state) : state_(std::move(state)) {}
+
+TunableModule wrap(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward, WrapOptions options) {
+  if (!module || !forward)
+    fail(ErrorCode::kInvalidArgument, "wrap: needs a module and the function that calls it");
+  auto state = std::make_shared<TunableModule::State>();
+  state->module = std::move(module);
+  state->forward = std::move(forward);
+  state->options = options;
+  return TunableModule(std::move(state));
+}
+
+c10::IValue TunableModule::operator()(const std::vector<c10::IValue>& args) const {
+  if (const auto backend = state_->backend()) return backend->infer(args);
+  state_->record(args);
+  return state_->forward(args);
+}
+
+bool TunableModule::is_tuned() const {
+  return state_->backend() != nullptr;
+}
+
+std::vector<Sample> TunableModule::samples() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->samples;
+}
+
+TuneReport TunableModule::tune(const Strategy& strategy, const TuneOptions& options) const {
+  const std::vector<Sample> recorded = samples();
+  if (recorded.empty())
+    fail(ErrorCode::kState, "a wrapped module is tuned with its calls, and there was none yet");
+  TuneResult result =
+      halftone::tune(ModelSource(state_->module, state_->forward), recorded, strategy, options);
+  const std::lock_guard lock(state_->mutex);
+  state_->tuned = std::make_shared<const Backend>(result.backend);
+  return std::move(result.report);
+}
+
+void TunableModule::reset() const {
+  const std::lock_guard lock(state_->mutex);
+  state_->tuned = nullptr;
+}
+
+}  // namespace halftone

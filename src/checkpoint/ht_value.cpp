@@ -21,6 +21,8 @@ template <typename... Cases>
 struct Overloaded : Cases... {
   using Cases::operator()...;
 };
+template <typename... Cases>
+Overloaded(Cases...) -> Overloaded<Cases...>;
 
 std::string kind_name(Kind kind) {
   for (const auto& [one, name] : kKinds) {

@@ -106,13 +106,16 @@ class Page:
             raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
         return answer["result"].get("value")
 
+    def wait_for(self, condition):
+        deadline = time.monotonic() + TIMEOUT
+        while not self.evaluate(condition):
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"never true: {condition}")
+            time.sleep(0.02)
+
     def open(self, path):
         self.call("Page.navigate", url=path.resolve().as_uri())
-        deadline = time.monotonic() + TIMEOUT
-        while self.evaluate("location.protocol + document.readyState") != "file:complete":
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{path} does not load")
-            time.sleep(0.02)
+        self.wait_for("location.protocol === 'file:' && document.readyState === 'complete'")
 
     def events(self, method):
         return [event["params"] for event in self.browser.events if event.get("method") == method and event.get("sessionId") == self.session]

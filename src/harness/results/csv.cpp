@@ -16,7 +16,8 @@ constexpr std::array<std::string_view, 11> kFormulaStarts = {
     "=", "+", "-", "@", "\t", "\r", "\n", "\xEF\xBC\x9D", "\xEF\xBC\x8B", "\xEF\xBC\x8D", "\xEF\xBC\xA0"};
 
 bool needs_guard(std::string_view text) {
-  if (text.starts_with('\'')) return true;
+  // A leading quote too: a cell that was cut off can then not look like the empty cell "".
+  if (text.starts_with('\'') || text.starts_with('"')) return true;
   // Spaces before the sign are trimmed by some.
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   return std::ranges::any_of(kFormulaStarts, [&](std::string_view start) { return text.starts_with(start); });

@@ -91,13 +91,12 @@ BenchRow read_record(const CsvRecord& record, const std::vector<const Field<Benc
   return row;
 }
 
-/// Files of other programs may have another last column, and their last cell need not be in quotes: there all
-/// cells are enough.
+/// Files of other programs may have another last column: there all cells are enough.
 bool is_whole(const CsvDocument& document, size_t columns) {
   const CsvRecord& last = document.records.back();
   if (document.open_quote || last.cells.size() < columns) return false;
-  return last.cells.back().quoted ||
-         document.records.front().cells.back().text != fields_of<BenchRow>().back().name;
+  const bool ours = document.records.front().cells.back().text == fields_of<BenchRow>().back().name;
+  return !ours || (last.cells.back().quoted && last.cells.back().text.empty());
 }
 
 }  // namespace

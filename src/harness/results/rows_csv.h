@@ -14,8 +14,9 @@ std::vector<std::string> csv_columns();
 std::string csv_header();  ///< with its line end
 std::string csv_lines(std::span<const BenchRow> rows);
 
-/// Whether a last record without line end is whole. Its last cell is always written in quotes, so that one
-/// that was cut off cannot be taken for it.
+/// Whether a last record without line end is known to be whole. Its last cell, the error, is always written
+/// in quotes, so that only an empty one is beyond doubt: a longer one may have been cut inside of a doubled
+/// quote.
 bool is_whole_record(const CsvDocument& document);
 
 /// "the last line was cut off by a crash and is left out: …"

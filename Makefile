@@ -23,7 +23,7 @@ configure: setup
 build: configure ## build everything into build/
 	@$(CMAKE) --build $(BUILD)
 
-demo: build ## fetch the default model, inspect it, run it beside eager, and every scheme beside fp32
+demo: build ## fetch the default model, inspect it, run it beside eager, tune it, and deploy what came out
 	@scripts/demo $(BUILD)
 
 # Two tests at a time on few cores: OpenMP threads that spin while they wait would take the other test's core.

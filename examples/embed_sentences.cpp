@@ -1,5 +1,6 @@
-// embed_sentences --model-dir DIR [--pt2 FILE]: finds the nearest of some sentences to each query with MiniLM
-// as a C++ module and, side by side, with the same encoder as Halftone loads it from a .pt2 file.
+// embed_sentences --model-dir DIR [--pt2 FILE] [--ht FILE]: finds the nearest of some sentences to each query
+// with MiniLM as a C++ module and, side by side, with the same encoder as Halftone loads it from a .pt2 file,
+// and as it was tuned, saved and is deployed from a .ht file.
 #include <c10/core/InferenceMode.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 #include <vector>
 
 #include "halftone/capture.h"
+#include "halftone/checkpoint.h"
 #include "halftone/graph_module.h"
+#include "halftone/lifecycle.h"
 #include "minilm/embedder.h"
 
 namespace {
@@ -38,7 +41,8 @@ const std::vector<std::string> kQueries = {
 
 struct Arguments {
   std::string model_dir;
-  std::string pt2;  // empty: the C++ module only
+  std::string pt2;  // empty: without
+  std::string ht;   // likewise
 };
 
 std::optional<Arguments> parse(int argc, char** argv) {
@@ -48,6 +52,8 @@ std::optional<Arguments> parse(int argc, char** argv) {
       arguments.model_dir = argv[i + 1];
     } else if (std::strcmp(argv[i], "--pt2") == 0) {
       arguments.pt2 = argv[i + 1];
+    } else if (std::strcmp(argv[i], "--ht") == 0) {
+      arguments.ht = argv[i + 1];
     } else {
       return std::nullopt;
     }
@@ -87,6 +93,11 @@ void run(const Arguments& arguments) {
   minilm::Encoder encoder = minilm::load_encoder(arguments.model_dir);
   std::optional<halftone::Session> session;
   if (!arguments.pt2.empty()) session.emplace(halftone::load_pt2(arguments.pt2));
+  std::optional<halftone::Backend> deployed;
+  if (!arguments.ht.empty()) {
+    deployed.emplace(halftone::load(arguments.ht));
+    deployed->deploy();
+  }
 
   // After loading: a tensor that is made in inference mode could not be trained or quantized in place later.
   const c10::InferenceMode inference;
@@ -98,13 +109,19 @@ void run(const Arguments& arguments) {
     };
     results.push_back(embed_all("Halftone", after, tokenizer));
   }
+  if (deployed) {
+    const auto tuned = [&](const at::Tensor& ids, const at::Tensor& mask) {
+      return deployed->infer({ids, mask}).toTensor();
+    };
+    results.push_back(embed_all("tuned", tuned, tokenizer));
+  }
 
   for (size_t query = 0; query < kQueries.size(); ++query) {
     std::printf("%s\n", kQueries[query].c_str());
     for (const Embeddings& embeddings : results) print_nearest(embeddings, query);
   }
-  if (results.size() == 2) {
-    std::printf("largest difference between the two, in any of %zu vectors: %.1e\n",
+  if (session) {
+    std::printf("largest difference between the first two, in any of %zu vectors: %.1e\n",
                 kSentences.size() + kQueries.size(), largest_difference(results[0], results[1]));
   }
 }
@@ -115,9 +132,10 @@ int main(int argc, char** argv) {
   const std::optional<Arguments> arguments = parse(argc, argv);
   if (!arguments) {
     std::fprintf(stderr,
-                 "usage: embed_sentences --model-dir DIR [--pt2 FILE]\n"
-                 "  DIR   holds config.json, model.safetensors and vocab.txt\n"
-                 "  FILE  the same encoder, exported by scripts/export_minilm.py\n");
+                 "usage: embed_sentences --model-dir DIR [--pt2 FILE] [--ht FILE]\n"
+                 "  DIR    holds config.json, model.safetensors and vocab.txt\n"
+                 "  --pt2  the same encoder, exported by scripts/export_minilm.py\n"
+                 "  --ht   the same, tuned by halftone tune\n");
     return 2;
   }
   try {

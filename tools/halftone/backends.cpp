@@ -1,4 +1,5 @@
-// halftone backends: the names that --backend and compile() take.
+// halftone backends: the names that --backend and compile() take, and the types that tune and checkpoints
+// have.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,6 +12,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/backend.h"
+#include "halftone/backend_kind.h"
 #include "halftone/table.h"
 
 namespace halftone::cli {
@@ -19,7 +21,8 @@ namespace {
 
 constexpr const char* kDescription =
     "List the backends that run or compile a graph\n\n"
-    "Those for debugging and experiments are listed with --all.";
+    "First those that compile() and minify take by name; those for debugging and experiments are\n"
+    "listed with --all. Then the types of backends that tune tries and .ht files hold.";
 constexpr const char* kExamples = R"(Examples:
   halftone backends
   halftone backends --all --json)";
@@ -27,10 +30,13 @@ constexpr const char* kExamples = R"(Examples:
 void list(bool all, const CommonOptions& common, Console& console) {
   const std::vector<BackendInfo> backends = all ? list_backends({}) : list_backends();
   if (common.json) {
-    nlohmann::ordered_json report = {{"backends", nlohmann::json::array()}};
+    nlohmann::ordered_json report = {{"backends", nlohmann::json::array()},
+                                     {"types", nlohmann::json::array()}};
     for (const BackendInfo& backend : backends) {
       report["backends"].push_back({{"name", backend.name}, {"tags", backend.tags}, {"what", backend.what}});
     }
+    for (const BackendType& type : backend_types())
+      report["types"].push_back({{"type", type.type}, {"what", type.what}});
     return console.result(report.dump() + "\n");
   }
   std::vector<Row> rows;
@@ -38,6 +44,11 @@ void list(bool all, const CommonOptions& common, Console& console) {
     rows.push_back({backend.name, fmt::format("{}", fmt::join(backend.tags, ", ")), backend.what});
   console.result(
       render_table({{"backend"}, {"tags"}, {"what", Align::kLeft, Cut::kMiddle, 20}}, rows, kColumns));
+  std::vector<Row> types;
+  for (const BackendType& type : backend_types()) types.push_back({type.type, type.what});
+  console.result(
+      "\nTypes of backends with a life (build, activate, save, deploy), for tune and .ht files:\n\n");
+  console.result(render_table({{"type"}, {"what", Align::kLeft, Cut::kMiddle, 20}}, types, kColumns));
 }
 
 }  // namespace

@@ -53,6 +53,8 @@ void add_minify(CLI::App& app, CommandLine& line);
 void add_quantize(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 void add_schemes(CLI::App& app, CommandLine& line);
+void add_trial(CLI::App& app, CommandLine& line);
+void add_tune(CLI::App& app, CommandLine& line);
 void add_verify(CLI::App& app, CommandLine& line);
 
 }  // namespace halftone::cli

@@ -88,7 +88,9 @@ void ProgressBar::update(int64_t done, std::string_view what) {
   if (!enabled_ || Clock::now() < next_) return;
   next_ = Clock::now() + kRedraw;
   drawn_ = true;
-  fmt::print(stderr, "\r{}", render_progress(done, total_, what.empty() ? what_ : what, terminal_width()));
+  // Padded: the line before may have been longer.
+  const int width = terminal_width();
+  fmt::print(stderr, "\r{:<{}}", render_progress(done, total_, what.empty() ? what_ : what, width), width);
 }
 
 }  // namespace halftone::cli

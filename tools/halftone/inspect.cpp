@@ -14,6 +14,7 @@
 #include "inputs.h"
 #include "inspect_backend.h"
 #include "inspect_report.h"
+#include "inspect_submodules.h"
 #include "model_file.h"
 
 namespace halftone::cli {
@@ -29,6 +30,7 @@ constexpr const char* kExamples = R"(Examples:
   halftone inspect model.pt2 --time --threads 1
   halftone inspect model.pt2 --time --inputs in.safetensors
   halftone inspect model.pt2 --backend halftone
+  halftone inspect model.pt2 --submodules
   halftone inspect model.pt2 --json | python3 -m json.tool
   halftone inspect model.pt2 --dot | dot -Tsvg > model.svg)";
 
@@ -37,6 +39,7 @@ struct InspectOptions {
   bool graph = false;
   bool dot = false;
   bool time = false;
+  bool submodules = false;
   std::string backend;
   std::vector<std::string> inputs;
 };
@@ -49,6 +52,8 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
     const InputSet inputs = collect_inputs(*module, options.inputs).front();
     return inspect_backend(module, inputs.values, common.json, console);
   }
+  if (options.submodules)
+    return inspect_submodules(module, collect_inputs(*module, options.inputs).front(), common.json, console);
   Session session(module);
   InspectReport report;
   report.module = module.get();
@@ -89,16 +94,25 @@ void add_inspect(CLI::App& app, CommandLine& line) {
                       ->excludes(graph)
                       ->excludes(dot)
                       ->excludes(time);
+  auto* submodules =
+      command
+          ->add_flag("--submodules", options->submodules,
+                     "Run the model instead, and show which parts of it take the time and are worth\n"
+                     "tuning (see: halftone tune --by-submodule)")
+          ->excludes(graph)
+          ->excludes(dot)
+          ->excludes(time)
+          ->excludes(backend);
   command
       ->add_option("--inputs", options->inputs,
-                   "Inputs for --time and --backend (default: the model's sample inputs)")
+                   "Inputs for --time, --backend and --submodules (default: the model's sample\ninputs)")
       ->type_name("F.safetensors")
       ->expected(1);
   add_common_options(*command, line.common);
   command->get_option("--json")->excludes(graph)->excludes(dot);
-  command->callback([options, backend, time, &line] {
-    if (!options->inputs.empty() && backend->count() + time->count() == 0)
-      throw CLI::RequiresError("--inputs", "--time or --backend");
+  command->callback([options, backend, time, submodules, &line] {
+    if (!options->inputs.empty() && backend->count() + time->count() + submodules->count() == 0)
+      throw CLI::RequiresError("--inputs", "--time, --backend or --submodules");
     line.job = [options, &line](Console& console) { inspect(*options, line.common, console); };
   });
 }

@@ -24,8 +24,9 @@ namespace {
 constexpr const char* kDescription =
     "Halftone makes PyTorch models small and fast, and runs them without Python.";
 constexpr const char* kExamples = R"(Examples:
+  halftone tune model.pt2 -o tuned.ht     find the fastest way to run it that gives the same answers
+  halftone run tuned.ht --repeat 50       run that on the model's sample inputs and time it
   halftone inspect model.pt2              what is in the model, layer by layer
-  halftone run model.pt2 --repeat 50      run it on its sample inputs and time it
   halftone run --help                     all options of one command
 
 Exit codes: 0 done, 1 the job failed, 2 wrong command line.
@@ -99,12 +100,15 @@ int parse_and_run(int argc, char** argv) {
   add_quantize(app, line);
   add_run(app, line);
   add_schemes(app, line);
+  add_trial(app, line);
+  add_tune(app, line);
   add_verify(app, line);
   try {
     app.parse(argc, argv);
     if (!line.job)
       throw CLI::RequiredError(
-          "A command (backends, diagnose, inspect, kernels, minify, quantize, run, schemes or verify)");
+          "A command (backends, diagnose, inspect, kernels, minify, quantize, run, schemes, tune or "
+          "verify)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

@@ -21,6 +21,7 @@
 #include "model_file.h"
 #include "outputs.h"
 #include "profiling.h"
+#include "stored_backend.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -43,10 +44,11 @@ constexpr const char* kExamples = R"(Examples:
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
   halftone run model.pt2 --backend halftone --repeat 100
   halftone run model.ht --backend halftone --profile --trace trace.json
+  halftone run tuned.ht --repeat 100
   halftone run model.pt2 --repeat 100 --threads 2 --json)";
 
 const std::vector<std::string>& known_backends() {
-  static const std::vector<std::string> names = {"eager", "halftone"};
+  static const std::vector<std::string> names = {"eager", "halftone", "stored"};
   return names;
 }
 
@@ -54,7 +56,7 @@ struct RunOptions {
   ModelOptions model;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::string backend = "eager";
+  std::string backend;  ///< empty: "stored" where the file has one, else "eager"
   std::vector<std::string> disabled_passes;
   int repeat = 0;
   ProfileRequest profile;
@@ -145,13 +147,27 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   report["p90_ms"] = timing.p90_ms;
 }
 
-/// nullptr: the interpreter runs the graph.
-std::shared_ptr<const CompiledModel> try_compile(const std::shared_ptr<const GraphModule>& module,
-                                                 const RunOptions& options, Console& console) {
-  if (options.backend != "halftone") return nullptr;
+/// What runs the calls.
+struct Runner {
+  std::string backend;
+  std::shared_ptr<const GraphModule> module;
+  std::shared_ptr<const GraphExecutor> executor;  ///< nullptr: the interpreter
+  std::shared_ptr<const CompiledModel> compiled;  ///< the executor of --backend halftone
+};
+
+Runner make_runner(const std::shared_ptr<const GraphModule>& module, const RunOptions& options,
+                   Console& console) {
+  const std::string& path = options.model.path;
+  const bool stored = options.backend == "stored" || (options.backend.empty() && has_stored_backend(path));
+  if (stored) {
+    StoredBackend backend = ready_stored_backend(path, module);
+    console.detail(fmt::format("as it was saved: {}", backend.describe));
+    return {backend.describe, backend.ready.module, backend.ready.executor, nullptr};
+  }
+  if (options.backend != "halftone") return {"eager", module, nullptr, nullptr};
   auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
   for (const std::string& line : compiled->log()) console.detail(line);
-  return compiled;
+  return {options.backend, module, compiled, compiled};
 }
 
 /// What did not become native: a whole graph that is interpreted is worth a message, single operators with
@@ -182,12 +198,13 @@ void run(const RunOptions& options, const CommonOptions& common, Console& consol
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   for (const std::string& note : module->notes) console.detail(note);
   const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
-  const std::shared_ptr<const CompiledModel> compiled = try_compile(module, options, console);
-  Session session(module, compiled);
+  const Runner runner = make_runner(module, options, console);
+  const std::shared_ptr<const CompiledModel>& compiled = runner.compiled;
+  Session session(runner.module, runner.executor);
   Json results = run_calls(session, calls, options, common.json, console);
   if (compiled) say_what_is_left(*compiled, copy_for_call(*module, calls.front()), console);
   Json report = {
-      {"model", options.model.path}, {"backend", options.backend}, {"threads", at::get_num_threads()}};
+      {"model", options.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
   if (options.deterministic)
     say_what_may_differ(*compiled, copy_for_call(*module, calls.front()), console, report);
   if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
@@ -222,9 +239,10 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command
       ->add_option("--backend", options->backend,
-                   fmt::format("What runs the graph: {}", fmt::join(known_backends(), ", ")))
+                   fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "
+                               "file, as tune does; else eager)",
+                               fmt::join(known_backends(), ", ")))
       ->type_name("NAME")
-      ->capture_default_str()
       ->check(CLI::Validator(check_backend, ""));
   command
       ->add_option("--disable-pass", options->disabled_passes,

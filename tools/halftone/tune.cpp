@@ -1,0 +1,271 @@
+// halftone tune: tries ways to run a model, takes the best that is right, and writes it as a file to deploy.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "console.h"
+#include "halftone/checkpoint.h"
+#include "halftone/error.h"
+#include "halftone/table.h"
+#include "halftone/tune_modules.h"
+#include "inputs.h"
+#include "model_file.h"
+#include "tune_files.h"
+#include "tune_text.h"
+
+namespace halftone::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kDescription =
+    "Find the fastest way to run a model that still gives the right answers\n\n"
+    "Builds the model with each backend and scheme, checks it against eager on held-out inputs, and\n"
+    "measures all of them in turns. A candidate counts only where it is faster than eager and than\n"
+    "Halftone's fp32. The one that the strategy takes is written with the decision and can be run\n"
+    "anywhere: halftone run OUT.ht, or load() in C++. Measurements are kept in a cache, so that\n"
+    "tuning again is instant on the same machine.\n\n"
+    "Strategies: throughput (the default; most per second), latency (shortest call), first (the first\n"
+    "valid candidate), one (--candidate and no other), latency-budget (most per second within\n"
+    "--budget-ms), accuracy (fastest with --min-cosine), size (smallest within --budget-ms).";
+constexpr const char* kExamples = R"(Examples:
+  halftone tune model.pt2 --dry-run
+  halftone tune model.pt2 -o tuned.ht
+  halftone tune model.pt2 --inputs short.safetensors --inputs long.safetensors -o tuned.ht
+  halftone tune model.pt2 --strategy latency-budget --budget-ms 20 -o tuned.ht
+  halftone tune model.pt2 --strategy accuracy --min-cosine 0.999 -o tuned.ht --report tuned.json
+  halftone tune model.pt2 --schemes int8dq,int4wo --time-limit 20 --isolate -o tuned.ht)";
+
+struct Options {
+  ModelOptions model;
+  std::string strategy = "throughput";
+  std::vector<std::string> backends;
+  std::vector<std::string> schemes;
+  std::vector<std::string> inputs;
+  std::string candidate;
+  std::optional<double> budget_ms;
+  std::optional<double> min_cosine;
+  double time_limit = TuneOptions{}.time_limit;
+  bool isolate = false;
+  bool dry_run = false;
+  bool by_submodule = false;
+  std::string cache;
+  bool no_cache = false;
+  std::string output;
+  std::string report;
+};
+
+/// A metric is a function: there is none on a command line.
+std::vector<std::string> known_strategies() {
+  std::vector<std::string> names = strategy_names();
+  std::erase(names, "metric");
+  return names;
+}
+
+std::string check_strategy(const std::string& name) {
+  const std::vector<std::string> known = known_strategies();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
+  return fmt::format("unknown strategy '{}'; known: {}", name, fmt::join(known, ", "));
+}
+
+/// A number that the strategy does not look at would be ignored in silence.
+void check_numbers(const Options& options) {
+  const auto needs = [&](const char* option, bool given, std::initializer_list<std::string_view> strategies) {
+    const bool used = std::find(strategies.begin(), strategies.end(), options.strategy) != strategies.end();
+    if (given == used) return;
+    throw CLI::ValidationError(
+        option, used ? fmt::format("is missing: --strategy {} needs it", options.strategy)
+                     : fmt::format("goes only with --strategy {}", fmt::join(strategies, " or ")));
+  };
+  needs("--budget-ms", options.budget_ms.has_value(), {"latency-budget", "size"});
+  needs("--candidate", !options.candidate.empty(), {"one"});
+  if (options.strategy == "accuracy" && !options.min_cosine) {
+    throw CLI::ValidationError("--min-cosine", "is missing: --strategy accuracy needs it");
+  }
+  if (options.by_submodule && !options.backends.empty()) {
+    throw CLI::ValidationError("--by-submodule", "tries schemes only, no --backends");
+  }
+}
+
+/// What a child needs to open the model as this process did.
+std::vector<std::string> trial_command(const ModelOptions& model) {
+  std::vector<std::string> command = {own_program(), "trial"};
+  for (const std::string& library : model.libraries)
+    command.insert(command.end(), {"--load-library", library});
+  return command;
+}
+
+TuneOptions settings_of(const Options& options) {
+  TuneOptions settings;
+  if (!options.by_submodule) settings.candidates = select_candidates(options.backends, options.schemes);
+  if (options.min_cosine) settings.least_cosine = *options.min_cosine;
+  settings.time_limit = options.time_limit;
+  if (!options.no_cache) settings.cache_dir = options.cache.empty() ? default_tune_cache() : options.cache;
+  if (options.isolate) settings.isolate = TuneIsolation{.command = trial_command(options.model)};
+  return settings;
+}
+
+Samples samples_of(const GraphModule& module, const std::vector<std::string>& files) {
+  Samples samples;
+  for (const InputSet& set : collect_inputs(module, files))
+    samples.calls.push_back(sample_from_flat(module, set.values));
+  return samples;
+}
+
+SubmoduleTuneResult tune_parts(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                               const TuneOptions& settings, const std::vector<std::string>& schemes) {
+  SubmoduleTuneOptions parts;
+  for (const std::string& scheme : schemes) parts.configs.emplace_back(std::string_view(scheme));
+  return tune_submodules(model, samples, strategy, settings, parts);
+}
+
+/// What was chosen, and for --by-submodule the scheme of each part.
+struct Outcome {
+  TuneResult result;
+  LayerwiseConfig parts;
+};
+
+Outcome tune_model(const Options& options, const ModelSource& model, const Samples& samples,
+                   const Strategy& strategy, TuneOptions settings, Console& console) {
+  std::optional<ProgressBar> bar;
+  settings.progress = [&](int64_t done, int64_t total, std::string_view what) {
+    if (!bar) bar.emplace(console, "tuning", total);
+    bar->update(done, what);
+  };
+  if (!options.by_submodule) return {halftone::tune(model, samples, strategy, settings), {}};
+  SubmoduleTuneResult parts = tune_parts(model, samples, strategy, settings, options.schemes);
+  return {std::move(parts.result), std::move(parts.chosen)};
+}
+
+void print(const Outcome& outcome, const Options& options, const CommonOptions& common, Console& console) {
+  const TuneReport& report = outcome.result.report;
+  const int64_t bytes = options.output.empty() ? 0 : file_bytes(options.output);
+  if (common.json) {
+    Json json = Json::parse(report.to_json());
+    if (options.by_submodule) json["parts"] = parts_json(outcome.parts);
+    if (!options.output.empty()) json.update({{"output", options.output}, {"output_bytes", bytes}});
+    return console.result(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  if (options.by_submodule) console.result(parts_text(outcome.parts) + "\n");
+  console.result(report.to_text());
+  console.result(gain_text(report));
+  if (!options.output.empty()) {
+    const std::string inputs = options.inputs.empty() ? "" : " --inputs " + options.inputs.front();
+    console.result(wrap(fmt::format("written: {} ({}); to run it: halftone run {}{}", options.output,
+                                    describe_bytes(bytes), options.output, inputs),
+                        kColumns));
+  }
+}
+
+void tune(const Options& options, const CommonOptions& common, Console& console) {
+  if (options.output.empty() && options.report.empty() && !options.dry_run) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "-o OUT.ht is missing (or --report R.json, or --dry-run, to write nothing)");
+  }
+  for (const std::string& path : {options.output, options.report}) require_folder_of(path);
+  const Strategy strategy = strategy_by_name(
+      options.strategy,
+      {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
+  const TuneOptions settings = settings_of(options);
+  const std::shared_ptr<GraphModule> module = open_model(options.model);
+  const Samples samples = samples_of(*module, options.inputs);
+  if (options.dry_run) {
+    const TunePlan plan = dry_run(module, samples, strategy, settings);
+    return console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
+  }
+  const Outcome outcome = tune_model(options, module, samples, strategy, settings, console);
+  // The file's own sample inputs may go on into the next one; calls that the user brought are only shapes.
+  if (!options.output.empty()) {
+    save(outcome.result.backend, options.output, {.sample_data = options.inputs.empty()});
+  }
+  if (!options.report.empty()) {
+    write_text(options.report, outcome.result.report.to_json() + "\n");
+    console.info(fmt::format("wrote {}", options.report));
+  }
+  print(outcome, options, common, console);
+}
+
+void add_choices(CLI::App& command, Options& options) {
+  command.add_option("--strategy", options.strategy, "Which of the valid candidates is taken; see above")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::Validator(check_strategy, ""));
+  command
+      .add_option("--backends", options.backends,
+                  "Only these: eager, ts, halftone, quant (default: all); commas between")
+      ->type_name("B,…")
+      ->delimiter(',');
+  command
+      .add_option("--schemes", options.schemes, "Of those that quantize only these (see: halftone schemes)")
+      ->type_name("S,…")
+      ->delimiter(',');
+  command.add_option("--candidate", options.candidate, "The only one to try, for --strategy one")
+      ->type_name("NAME");
+  command.add_option("--budget-ms", options.budget_ms, "Longest call, for latency-budget and size")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option(
+          "--min-cosine", options.min_cosine,
+          fmt::format("Least cosine to eager's outputs; below it a candidate is dropped (default: {:g})",
+                      TuneOptions{}.least_cosine))
+      ->type_name("X")
+      ->check(CLI::Range(-1.0, 1.0));
+}
+
+void add_effort(CLI::App& command, Options& options) {
+  command
+      .add_option("--inputs", options.inputs,
+                  "A call to tune for; may be repeated, with other shapes too (default: the\n"
+                  "model's sample inputs). The last fifth is held out for checking")
+      ->type_name("F.safetensors")
+      ->expected(1)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--time-limit", options.time_limit, "Seconds for everything")
+      ->type_name("S")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command.add_flag("--isolate", options.isolate,
+                   "Try each candidate in a process of its own first: one that crashes is a row\n"
+                   "of the table");
+  auto* dry_run = command.add_flag("--dry-run", options.dry_run, "Only print what would be tried");
+  command
+      .add_flag("--by-submodule", options.by_submodule,
+                "A scheme for each part of the model that is worth it, instead of one for all")
+      ->excludes(dry_run);
+  auto* cache =
+      command
+          .add_option("--cache", options.cache,
+                      "Folder of measurements (default: halftone/tune in $XDG_CACHE_HOME or ~/.cache)")
+          ->type_name("DIR");
+  command.add_flag("--no-cache", options.no_cache, "Measure again, and keep nothing")->excludes(cache);
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, CommandLine& line) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("tune", kDescription);
+  command->footer(kExamples);
+  add_model_options(*command, options->model);
+  add_choices(*command, *options);
+  add_effort(*command, *options);
+  command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");
+  command->add_option("--report", options->report, "Every candidate, measured and judged, as JSON")
+      ->type_name("R.json");
+  add_common_options(*command, line.common);
+  command->callback([options, &line] {
+    check_numbers(*options);
+    line.job = [options, &line](Console& console) { tune(*options, line.common, console); };
+  });
+}
+
+}  // namespace halftone::cli

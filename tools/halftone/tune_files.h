@@ -1,0 +1,22 @@
+// Where tuning reads and writes: the cache, the report, this program itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace halftone::cli {
+
+/// halftone/tune in $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
+std::string default_tune_cache();
+/// The path of this program.
+std::string own_program();
+
+/// kIo where the folder that a file shall be written to is not there: before a minute of work, not after it.
+/// An empty path is fine.
+void require_folder_of(const std::string& path);
+/// kIo, naming the file.
+void write_text(const std::string& path, std::string_view text);
+int64_t file_bytes(const std::string& path);
+
+}  // namespace halftone::cli

@@ -276,7 +276,7 @@ TEST_F(CheckpointVersions, FastChecksOnlyTheMetadata) {
   EXPECT_THAT(fast.findings, IsEmpty());
   EXPECT_FALSE(fast.bytes_checked);
   load_checkpoint(path(), {.verify = false});
-  write_changed("aten::relu", "aten::rellu");
+  write_changed("aten::relu", "aten::relv");
   EXPECT_THAT(verify_checkpoint(path(), VerifyDepth::kMetadata).findings, Not(IsEmpty()));
 }
 

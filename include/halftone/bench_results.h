@@ -102,7 +102,7 @@ struct BenchResults {
 /// Sorted by mode, scheme and backend.
 std::vector<BenchMean> geometric_means(std::span<const BenchRow> rows);
 
-// --- JSON: everything -------------------------------------------------------------------------------------
+// --- JSON: everything ---
 
 std::string to_json(const BenchResults& results);
 /// Refuses unknown keys, values of the wrong kind or out of range, and means that do not belong to the rows:
@@ -111,11 +111,11 @@ BenchResults bench_results_from_json(std::string_view text, std::string_view fil
 BenchResults read_bench_json(const std::string& path);
 void write_bench_json(const std::string& path, const BenchResults& results);  ///< atomically
 
-// --- CSV: rows without layers and plans
-// --------------------------------------------------------------------- RFC 4180 with "\n" line ends. A text
-// that begins with one of = + - @ ' tab, line end or their full-width forms gets a ' in front, so that
-// spreadsheets take it for text; readers of Halftone take that ' off again. Reading wants the column "name",
-// takes any order and subset of the columns, and refuses others (kCorruptFile with line and column).
+// --- CSV: rows without layers and plans ---
+
+// RFC 4180 with "\n" line ends. A text that a spreadsheet would take for a formula gets a ' in front;
+// Halftone takes that ' off again (docs/bench_results.md says for which texts). Reading wants the column
+// "name", takes any order and subset of the columns, and refuses others (kCorruptFile with the line).
 
 std::string to_csv(std::span<const BenchRow> rows);
 
@@ -132,8 +132,7 @@ void write_bench_csv(const std::string& path, std::span<const BenchRow> rows);  
 /// Halftone's (kInvalidArgument otherwise). Returns notes, one for each thing that was mended.
 std::vector<std::string> append_bench_csv(const std::string& path, std::span<const BenchRow> rows);
 
-// --- Check and compare
-// --------------------------------------------------------------------------------------
+// --- Check and compare ---
 
 struct BenchCheckOptions {
   double tolerance = 0.10;  ///< a speed-up may fall to expected × (1 - tolerance)
@@ -183,8 +182,7 @@ std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow>
 /// The rows and their geometric means, for the terminal.
 std::string describe_bench(std::span<const BenchRow> rows, int width = 100);
 
-// --- Report
-// -------------------------------------------------------------------------------------------------
+// --- Report ---
 
 /// One HTML file that needs no network: charts, table, layers, plan, machine. Names are data there, never
 /// code.

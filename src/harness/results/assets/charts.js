@@ -145,8 +145,9 @@ const drawFront = () => {
   const options = commonOptions();
   options.plugins.tooltip.callbacks = pointTooltip(all);
   options.plugins.tooltip.filter = (item) => item.datasetIndex < datasets.length - 1;
+  const times = points.map((point) => point.x);
   options.scales = {
-    x: axisStyle(all ? "time, as a share of the baseline's" : "median time, ms", { grace: "10%" }),
+    x: axisStyle(all ? "time, as a share of the baseline's" : "median time, ms", { suggestedMin: 0.92 * Math.min(...times), suggestedMax: 1.08 * Math.max(...times) }),
     y: axisStyle("cosine to fp32", { type: "logarithmic", reverse: true }),
   };
   const lowest = Math.min(...points.map((point) => point.y));

@@ -50,7 +50,7 @@ const setUpControls = () => {
       state.schemes[box.checked ? "add" : "delete"](scheme);
       drawFiltered();
     });
-    byId("schemes").append(el("label", {}, box, ...textNodes(scheme || "(none)")));
+    byId("schemes").append(el("label", {}, box, el("span", {}, ...textNodes(scheme || "(none)"))));
   }
 };
 

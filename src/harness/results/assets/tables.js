@@ -51,7 +51,8 @@ const compare = (a, b) => {
 const sortedRows = () => {
   const list = shownRows();
   if (!state.sort) return list;
-  const missing = (row) => row[state.sort] === undefined || (typeof rows.find((r) => isNumber(r[state.sort]))?.[state.sort] === "number" && !isNumber(row[state.sort]));
+  const numeric = rows.some((row) => isNumber(row[state.sort]));
+  const missing = (row) => row[state.sort] === undefined || (numeric && !isNumber(row[state.sort]));
   const known = list.filter((row) => !missing(row)).sort((a, b) => compare(a[state.sort], b[state.sort]) || a.index - b.index);
   if (state.down) known.reverse();
   return [...known, ...list.filter(missing)];

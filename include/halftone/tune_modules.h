@@ -71,7 +71,8 @@ struct WrapOptions {
 };
 
 /// A module that is called as before, and remembers its calls until it is tuned with them. Copies share
-/// everything. Thread-safe as far as the module is; calls that run while tune() does are eager.
+/// everything. Thread-safe as far as the module is. Calls while tune() runs are eager; they wait for the
+/// capture, with which it begins.
 class TunableModule {
  public:
   c10::IValue operator()(const std::vector<c10::IValue>& args) const;

@@ -132,8 +132,10 @@ InspectReport inspect(const std::shared_ptr<const GraphModule>& module, const Sa
   for (const auto& [layer, ms] : parts.times) report.milliseconds += ms;
   for (int depth = std::max(1, options.depth); depth <= kDeepest; ++depth) {
     auto groups = group(*module, parts, depth, report.milliseconds);
-    const bool same = groups.size() == report.submodules.size();
-    if (same && options.depth == 0) break;  // names have no more parts
+    const bool same =
+        std::equal(groups.begin(), groups.end(), report.submodules.begin(), report.submodules.end(),
+                   [](const auto& a, const auto& b) { return a.name == b.name; });
+    if (same) break;  // names have no more parts
     report.depth = depth;
     report.submodules = std::move(groups);
     const bool balanced = std::none_of(report.submodules.begin(), report.submodules.end(),

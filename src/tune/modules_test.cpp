@@ -14,6 +14,7 @@
 #include "halftone/capture.h"
 #include "halftone/tune_modules.h"
 #include "quant/graph/quantized_node.h"
+#include "tune/accuracy.h"
 #include "tune/submodules.h"
 #include "tune/test_support.h"
 
@@ -138,7 +139,8 @@ TEST(Wrap, IsSafeFromSeveralThreads) {
 std::shared_ptr<GraphModule> two_towers() {
   auto module = module_from_text(R"(
 graph(%e: parameter "words.weight" f32[30, 64], %a: parameter "big.tower.up.weight" f32[256, 64], %b: parameter "big.tower.down.weight" f32[64, 256], %c: parameter "small.head.weight" f32[64, 64], %i: user "i" i64[4]) {
-  %x: f32[4, 64] = aten::embedding(%e, %i)  @ "words" "Embedding"
+  %r: f32[4, 64] = aten::embedding(%e, %i)  @ "words" "Embedding"
+  %x: f32[4, 64] = halftone_tune_test::nap(%r, 0.3)  @ "words" "Embedding"
   %n: f32[4, 64] = halftone_tune_test::nap(%x, 0.8)  @ "big.tower.up" "Linear"
   %u: f32[4, 256] = aten::linear(%n, %a)  @ "big.tower.up" "Linear"
   %m: f32[4, 256] = halftone_tune_test::nap(%u, 0.8)  @ "big.tower.down" "Linear"
@@ -169,10 +171,10 @@ TEST(Inspect, SharesTheTimeOutAmongSubmodules) {
   EXPECT_EQ(report.submodules[1].layers, 2U);
   EXPECT_EQ(report.submodules[1].parameters, 2 * 256 * 64);
   EXPECT_EQ(report.submodules[1].bytes, 2 * 256 * 64 * 4);
-  EXPECT_GT(report.submodules[1].share, 0.8);
+  EXPECT_GT(report.submodules[1].share, 0.6);
   EXPECT_EQ(report.submodules[2].layers, 1U);
   EXPECT_FALSE(report.submodules[2].worth) << report.submodules[2].share;
-  EXPECT_GT(report.milliseconds, 1.6);
+  EXPECT_GT(report.milliseconds, 1.9);
   EXPECT_THAT(report.to_text(), HasSubstr("worth it"));
   EXPECT_THAT(report.to_json(), HasSubstr(R"("name": "big")"));
 }
@@ -222,8 +224,8 @@ TEST(TuneSubmodules, GivesOneBackendThatIsValid) {
   EXPECT_EQ(tuned.result.backend.state(), BackendState::kActive);
   EXPECT_EQ(tuned.result.report.find("per-submodule") != nullptr, !tuned.chosen.empty());
   const Sample call = ids_call();
-  EXPECT_TRUE(tuned.result.backend.infer(call.args).toTensor().allclose(
-      Session(model).run(call.args)[0].toTensor(), 0.2, 5));
+  EXPECT_TRUE(only_tensor(tuned.result.backend.infer(call.args))
+                  .allclose(Session(model).run(call.args)[0].toTensor(), 0.2, 5));
 }
 
 TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
@@ -256,9 +258,10 @@ TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
   // bench/tune holds it to one second; here other tests may run beside it.
   EXPECT_LT(seconds, 3);
   const Sample other = synthetic_sample(call, 9);
-  EXPECT_TRUE(second.backend.infer(other.args, other.kwargs)
-                  .toTensor()
-                  .equal(first.backend.infer(other.args, other.kwargs).toTensor()));
+  AccuracyCount count;
+  count.add(first.backend.infer(other.args, other.kwargs), second.backend.infer(other.args, other.kwargs),
+            {});
+  EXPECT_EQ(count.result().relative_error, 0);
 }
 
 }  // namespace

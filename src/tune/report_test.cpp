@@ -235,7 +235,7 @@ TEST_F(TuneCache, DamagedAndForeignFilesAreIgnoredWithALine) {
   };
   for (const std::string& content :
        {std::string(), std::string("not JSON"), sound.substr(0, sound.size() / 2),
-        changed("halftone-tuning", "something-other"), changed("\\\"won\\\": true", "\\\"won\\\": false"),
+        changed("halftone-tuning", "something-other"), changed("\\\"won\\\": false", "\\\"won\\\": true"),
         changed("\"key\": \"", "\"key\": \"0")}) {
     std::ofstream(file(), std::ios::binary | std::ios::trunc) << content;
     LogCatcher log;

@@ -1,17 +1,46 @@
 #include "tune/setup.h"
 
+#include <ATen/core/grad_mode.h>
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
+#include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
 #include "halftone/table.h"
+#include "tune/accuracy.h"
 #include "tune/candidates.h"
 #include "tune/fingerprint.h"
 #include "tune/report_json.h"
 #include "tune/report_text.h"
 
 namespace halftone {
+namespace {
+
+// A graph does in fp32 what the module does: the operators are the same.
+constexpr double kCaptureCosine = 0.9999;
+
+/// Building compared nothing: it may call the module only once. A module that keeps no state can be asked
+/// again.
+void compare_with_module(const ModelSource& model, const Backend& eager,
+                         const std::shared_ptr<const GraphModule>& graph,
+                         const std::vector<Sample>& samples) {
+  if (!Session(graph).state_names().empty() || !graph->mutated_input_names().empty()) return;
+  const at::NoGradGuard no_grad;
+  AccuracyCount count;
+  for (const Sample& sample : samples)
+    count.add(model.forward(sample.args), eager.infer(sample.args, sample.kwargs), {});
+  const Accuracy accuracy = count.result();
+  if (accuracy.nans > 0 || !(accuracy.least_cosine >= kCaptureCosine)) {
+    fail(ErrorCode::kUnsupported,
+         "{}: the captured graph does not do what the module does (cosine {:.5f}): it branches on data, "
+         "draws random "
+         "numbers, or keeps something that is no tensor",
+         graph->name, accuracy.least_cosine);
+  }
+}
+
+}  // namespace
 
 std::vector<std::string> TuningSetup::candidate_keys() const {
   std::vector<std::string> keys;
@@ -33,6 +62,15 @@ TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strat
   setup.candidates = candidates_to_try(options.candidates, strategy);
   setup.least_cosine = strategy.least_cosine.value_or(options.least_cosine);
   return setup;
+}
+
+std::shared_ptr<const GraphModule> capture_model(const ModelSource& model, const TuningSetup& setup,
+                                                 c10::Device device) {
+  Backend eager(eager_backend_kind());
+  eager.build(model, setup.spec, setup.layout.build, device);
+  auto graph = BackendAccess::content(eager).original;
+  if (model.module) compare_with_module(model, eager, graph, setup.layout.validation);
+  return graph;
 }
 
 CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strategy& strategy,

@@ -1,6 +1,7 @@
 // What a tuning and its dry run have in common: all that is decided before the model is touched.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,11 @@ struct TuningSetup {
 /// kInvalidArgument for what cannot be tuned that way.
 TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strategy& strategy,
                    const TuneOptions& options);
+
+/// The model as a graph that nobody else changes. A C++ module is captured (with what kUnsupported says where
+/// that cannot be done), and called once more for each validation sample to compare, unless it keeps state.
+std::shared_ptr<const GraphModule> capture_model(const ModelSource& model, const TuningSetup& setup,
+                                                 c10::Device device);
 
 CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strategy& strategy,
                    const TuneOptions& options);

@@ -5,7 +5,6 @@
 #include <list>
 #include <utility>
 
-#include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
 #include "base/log.h"
 #include "tune/entrant.h"
@@ -167,9 +166,7 @@ SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& sam
                                     const SubmoduleTuneOptions& submodules) {
   const auto start = Clock::now();
   const TuningSetup setup = set_up(model, samples, strategy, options);
-  Backend eager(eager_backend_kind());
-  eager.build(model, setup.spec, setup.layout.build, options.device);
-  const auto graph = BackendAccess::content(eager).original;
+  const auto graph = capture_model(model, setup, options.device);
   InspectReport inspected = inspect(graph, Samples(setup.layout.calls), submodules.inspect);
   SubmoduleSearch search(graph, setup, options,
                          submodules.configs.empty() ? usual_configs() : submodules.configs);

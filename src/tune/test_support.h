@@ -40,6 +40,11 @@ inline Sample call_of(int64_t rows) {
   return {{at::randn({rows, 8})}, {}};
 }
 
+/// The answer of a graph from text, whose results are a flat tuple.
+inline at::Tensor only_tensor(const c10::IValue& answer) {
+  return answer.toTupleRef().elements().at(0).toTensor();
+}
+
 /// A kind that changes a copy of the model, and counts how often it was asked to.
 class ChangingKind final : public BackendKind {
  public:

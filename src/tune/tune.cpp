@@ -1,7 +1,6 @@
 #include "halftone/tune.h"
 
 #include <ATen/Parallel.h>
-#include <ATen/core/grad_mode.h>
 
 #include <chrono>
 #include <utility>
@@ -10,7 +9,6 @@
 #include "base/errors.h"
 #include "halftone/kernels.h"
 #include "halftone/version.h"
-#include "tune/accuracy.h"
 #include "tune/cache.h"
 #include "tune/candidates.h"
 #include "tune/fingerprint.h"
@@ -24,9 +22,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A graph does in fp32 what the module does: the operators are the same.
-constexpr double kCaptureCosine = 0.9999;
-
 class Tuning {
  public:
   Tuning(const ModelSource& model, const Samples& samples, const Strategy& strategy,
@@ -38,7 +33,7 @@ class Tuning {
         setup_(set_up(model, samples, strategy, options)) {}
 
   TuneResult run() {
-    capture();
+    graph_ = capture_model(model_, setup_, options_.device);
     TuneReport report = measured();
     describe(report);
     return finish(std::move(report));
@@ -46,31 +41,6 @@ class Tuning {
 
  private:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
-  void capture() {
-    Backend eager(eager_backend_kind());
-    eager.build(model_, setup_.spec, setup_.layout.build, options_.device);
-    graph_ = BackendAccess::content(eager).original;
-    if (model_.module) compare_with_module(eager);
-  }
-
-  /// Building compared nothing: it may call the module only once. A module that keeps no state can be asked
-  /// again.
-  void compare_with_module(const Backend& eager) const {
-    if (!Session(graph_).state_names().empty() || !graph_->mutated_input_names().empty()) return;
-    const at::NoGradGuard no_grad;
-    AccuracyCount count;
-    for (const Sample& sample : setup_.layout.validation)
-      count.add(model_.forward(sample.args), eager.infer(sample.args, sample.kwargs), {});
-    const Accuracy accuracy = count.result();
-    if (accuracy.nans > 0 || !(accuracy.least_cosine >= kCaptureCosine)) {
-      fail(ErrorCode::kUnsupported,
-           "{}: the captured graph does not do what the module does (cosine {:.5f}): it branches on data, or "
-           "draws "
-           "random numbers",
-           graph_->name, accuracy.least_cosine);
-    }
-  }
 
   TuneReport measured() {
     const bool nameless = options_.metric && options_.metric_name.empty();

@@ -169,9 +169,9 @@ void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, dou
   const size_t shapes = input_.layout.shapes.size();
   adjusted_.assign(running.size(), {});
   for (size_t shape = 0; shape < shapes; ++shape) {
-    // The chosen one is built once more at the end.
+    // The chosen one is built once more at the end, and a round that has begun is finished.
     const double seconds =
-        std::max(0.0, remaining() - slowest_build - 0.5) / static_cast<double>(shapes - shape);
+        std::max(0.0, remaining() - 2 * slowest_build - 1) / static_cast<double>(shapes - shape);
     const double from = done + share * static_cast<double>(shape) / static_cast<double>(shapes);
     time_shape(running, shape, seconds, [&](double part) {
       progress(from + share * part / static_cast<double>(shapes),

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 
 #include "base/errors.h"
 #include "capture/module/trace.h"
 #include "halftone/tune_modules.h"
+#include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
+#include "tune/setup.h"
 
 namespace halftone {
 namespace {
@@ -31,6 +34,9 @@ struct TunableModule::State {
   std::shared_ptr<torch::nn::Module> module;
   ForwardFunction forward;
   WrapOptions options;
+
+  /// Held by calls of the module, alone by the capture: that puts other tensors into the module for a while.
+  std::shared_mutex calling;
 
   std::mutex mutex;  ///< guards what follows; never held while the model runs
   std::vector<Sample> samples;
@@ -78,6 +84,7 @@ TunableModule wrap(std::shared_ptr<torch::nn::Module> module, ForwardFunction fo
 c10::IValue TunableModule::operator()(const std::vector<c10::IValue>& args) const {
   if (const auto backend = state_->backend()) return backend->infer(args);
   state_->record(args);
+  const std::shared_lock lock(state_->calling);
   return state_->forward(args);
 }
 
@@ -94,8 +101,16 @@ TuneReport TunableModule::tune(const Strategy& strategy, const TuneOptions& opti
   const std::vector<Sample> recorded = samples();
   if (recorded.empty())
     fail(ErrorCode::kState, "a wrapped module is tuned with its calls, and there was none yet");
-  TuneResult result =
-      halftone::tune(ModelSource(state_->module, state_->forward), recorded, strategy, options);
+  const ModelSource model(state_->module, state_->forward);
+  std::shared_ptr<GraphModule> graph;
+  {
+    const TuningSetup setup = set_up(model, recorded, strategy, options);
+    const std::unique_lock lock(state_->calling);
+    graph = copy_module(*capture_model(model, setup, options.device));
+  }
+  TuneOptions of_graph = options;
+  of_graph.spec = {};
+  TuneResult result = halftone::tune(graph, recorded, strategy, of_graph);
   const std::lock_guard lock(state_->mutex);
   state_->tuned = std::make_shared<const Backend>(result.backend);
   return std::move(result.report);

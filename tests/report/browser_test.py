@@ -226,6 +226,17 @@ class Report(unittest.TestCase):
         self.assertEqual(tab.evaluate("typeof window.hacked"), "undefined")
         self.assertEqual(tab.evaluate("document.querySelectorAll('img, svg, b:not(.figure b)').length"), 0)
 
+    def test_little_or_nothing_to_show(self):
+        """No rows, a row without numbers, numbers that JSON has no word for: still a page, and no error."""
+        odd = {"name": "odd", "speedup": "NaN", "abs_latency": "Infinity", "cosine": "NaN", "accuracy": "fail_accuracy"}
+        for name, rows, text in (("none", [], "0 results"), ("bare", [{"name": "bare"}], "1 result"), ("odd", [odd], "1 result")):
+            page = self.make(name, {"format": "halftone-bench", "version": 1, "rows": rows})
+            tab = self.open(page)
+            self.assertEqual(tab.evaluate("document.getElementById('shown').innerText"), text)
+            self.assertIn("No result shown", tab.evaluate("document.getElementById('box-front').innerText"))
+            if name == "odd":
+                self.assertIn("NaN", tab.evaluate(CELLS)[0])
+
     def test_policy_stops_what_is_not_ours(self):
         """Were a name ever taken for markup, the page's policy would still keep it from running."""
         tab = self.browser.page()

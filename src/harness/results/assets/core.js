@@ -51,6 +51,7 @@ const milliseconds = (value) => fixed(value, isNumber(value) && value < 1 ? 4 : 
 const megabytes = (value) => fixed(isNumber(value) ? value / 1e6 : value, 2);
 const errorText = (value) => (isNumber(value) ? (value === 0 ? "0" : value.toExponential(1)) : fixed(value, 0));
 
+const count = (number, word) => number + " " + word + (number === 1 ? "" : "s");
 const holds = (row) => !row.accuracy || row.accuracy.startsWith("pass");
 const geometricMean = (values) => Math.exp(values.reduce((sum, value) => sum + Math.log(value), 0) / values.length);
 const distinct = (values) => [...new Set(values)];

@@ -67,13 +67,13 @@ const sortBy = (key, down, focus) => {
 const drawTable = () => {
   const list = sortedRows();
   fillTable(byId("rows"), resultColumns, list, true);
-  byId("shown").textContent = list.length === rows.length ? rows.length + " results" : list.length + " of " + rows.length + " results";
+  byId("shown").textContent = (list.length === rows.length ? "" : list.length + " of ") + count(rows.length, "result");
 };
 
 const figure = (value, text) => el("p", { class: "figure" }, el("b", {}, value), el("span", {}, text));
 const drawSummary = () => {
   const looked = rows.filter((row) => row.accuracy);
-  const nodes = [figure(String(distinct(rows.map((row) => row.name)).length), "models, " + rows.length + " results")];
+  const nodes = [figure(String(distinct(rows.map((row) => row.name)).length), "models, " + count(rows.length, "result"))];
   if (looked.length) nodes.push(figure(looked.filter(holds).length + " / " + looked.length, "results hold their accuracy"));
   const modes = distinct(rows.map((row) => row.mode)).length;
   for (const mean of [...(data.means || [])].sort((a, b) => b.speedup - a.speedup)) {

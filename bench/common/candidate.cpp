@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <memory>
 #include <stdexcept>
 
 #include "halftone/capture.h"
@@ -15,25 +16,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A shorter call would pay for the caches that the candidate before it filled: it gets an untimed one first.
-constexpr double kShortMs = 60;
-constexpr int kLeastRounds = 5;
-
 at::Tensor values_like(const at::Tensor& sample, const std::vector<int64_t>& sizes) {
   if (sample.is_floating_point()) return at::randn(sizes, sample.options());
   const auto low = sample.min().item<int64_t>(), high = sample.max().item<int64_t>();
   // Masks of ones and zeros: all real tokens.
   if (low >= 0 && high <= 1) return at::ones(sizes, sample.options());
   return at::randint(low, high + 1, sizes, sample.options());
-}
-
-void time_round(const std::vector<Candidate>& candidates, const std::vector<c10::IValue>& inputs,
-                const std::vector<double>& first, std::vector<std::vector<double>>& times) {
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    Session session(candidates[i].module, candidates[i].compiled);
-    if (first[i] < kShortMs) session.run(inputs);
-    times[i].push_back(milliseconds([&] { session.run(inputs); }));
-  }
 }
 
 }  // namespace
@@ -46,7 +34,8 @@ std::vector<Variant> encoder_variants() {
           {"int8dq", "int8dq"},
           {"int4wo", "int4wo"},
           {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}},
-          {"fp8wo", "fp8wo"}};
+          {"fp8wo", "fp8wo"},
+          {"bf16wo", "bf16wo"}};
 }
 
 Candidate make_candidate(const std::string& path, const Variant& variant) {
@@ -78,35 +67,35 @@ double milliseconds(const std::function<void()>& run) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-double quantile(std::vector<double>& values, double q) {
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
-}
-
 std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
                                  const std::vector<c10::IValue>& inputs, const MeasureOptions& options) {
   const at::Tensor exact = first_result(candidates.at(0), inputs);
   std::vector<Measurement> rows;
-  std::vector<double> first;
+  std::vector<Contestant> contestants;
   for (const Candidate& candidate : candidates) {
     rows.push_back({candidate.name, 0, 0, 0, cosine(first_result(candidate, inputs), exact)});
     if (!(rows.back().cosine >= options.least_cosine)) {
       throw std::runtime_error(
           fmt::format("{}: cosine {} to fp32: wrong, not timed", candidate.name, rows.back().cosine));
     }
-    first.push_back(milliseconds([&] { first_result(candidate, inputs); }));
+    // A model with state begins each run anew.
+    const auto session = std::make_shared<Session>(candidate.module, candidate.compiled);
+    Contestant contestant;
+    contestant.name = candidate.name;
+    contestant.prepare = [session] { session->reset(); };
+    contestant.run = [session, &inputs] { session->run(inputs); };
+    contestants.push_back(std::move(contestant));
   }
-  std::vector<std::vector<double>> times(candidates.size());
-  const auto start = Clock::now();
-  const auto spent = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
-  for (int round = 0; round < kLeastRounds || spent() < options.seconds; ++round) {
-    time_round(candidates, inputs, first, times);
-    if (options.progress) options.progress(std::min(spent() / options.seconds, round / double{kLeastRounds}));
-  }
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    rows[i].median = quantile(times[i], 0.5);
-    rows[i].p10 = quantile(times[i], 0.1);
-    rows[i].p90 = quantile(times[i], 0.9);
+  halftone::MeasureOptions how;
+  how.seconds = options.seconds;
+  how.progress = options.progress;
+  const Measurements measured = halftone::measure(contestants, how);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const MeasuredTime& time = measured.rows[i];
+    if (time.failed) throw std::runtime_error(fmt::format("{}: {}", time.name, time.reason));
+    rows[i].median = time.median;
+    rows[i].p10 = time.p10;
+    rows[i].p90 = time.p90;
   }
   return rows;
 }

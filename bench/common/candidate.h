@@ -11,6 +11,7 @@
 
 #include "halftone/compile.h"
 #include "halftone/graph_module.h"
+#include "halftone/measure.h"
 #include "halftone/quant_config.h"
 
 namespace halftone::bench {
@@ -43,8 +44,7 @@ double cosine(const at::Tensor& a, const at::Tensor& b);
 
 double milliseconds(const std::function<void()>& run);
 
-/// By nearest rank; sorts.
-double quantile(std::vector<double>& values, double q);
+using halftone::quantile;
 
 struct Measurement {
   std::string name;
@@ -53,12 +53,13 @@ struct Measurement {
 };
 
 struct MeasureOptions {
-  double seconds = 4;         ///< for all candidates together; five rounds at least
+  double seconds = 4;         ///< for all candidates together; six rounds at least
   double least_cosine = 0.9;  ///< below it a time means nothing: std::runtime_error
   std::function<void(double share)> progress = nullptr;
 };
 
-/// Checks every answer, then lets the candidates take turns, so that the machine's moods hit them alike.
+/// Checks every answer, then lets the candidates take turns, as halftone/measure.h has it. A candidate that
+/// throws ends it.
 std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
                                  const std::vector<c10::IValue>& inputs, const MeasureOptions& options);
 

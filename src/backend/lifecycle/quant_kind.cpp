@@ -52,10 +52,10 @@ std::shared_ptr<const BackendKind> quant_backend_kind() {
 std::shared_ptr<const BackendKind> quant_backend_kind(const QuantBackendConfig& config) {
   if (config.quantization && config.quantization_config)
     fail(ErrorCode::kInvalidArgument,
-         "config of {}: only one of quantization or quantization_config should be provided", kType);
+         "config of {}: Only one of quantization or quantization_config should be provided", kType);
   if (!config.quantization && !config.quantization_config)
     fail(ErrorCode::kInvalidArgument,
-         "config of {}: either quantization or quantization_config should be provided", kType);
+         "config of {}: Either quantization or quantization_config should be provided", kType);
   return std::make_shared<const QuantKind>(config.quantization_config
                                                ? *config.quantization_config
                                                : QuantConfig(std::string_view(*config.quantization)));

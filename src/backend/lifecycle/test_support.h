@@ -1,0 +1,200 @@
+// Shared by the tests of this folder: one small model, the kinds of backends, and backends in each state.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "backend/lifecycle/backend_access.h"
+#include "graph/test_support.h"
+#include "halftone/lifecycle.h"
+#include "halftone/quantize.h"
+
+namespace halftone {
+
+/// Numbers that make_package.py makes in the same way, bit for bit.
+inline at::Tensor test_weight(at::IntArrayRef sizes) {
+  return at::arange(c10::multiply_integers(sizes), at::kLong)
+      .mul(37)
+      .remainder(101)
+      .sub(50)
+      .to(at::kFloat)
+      .div(500)
+      .reshape(sizes);
+}
+
+/// Two linears, of widths that every scheme takes.
+inline std::shared_ptr<GraphModule> small_model() {
+  auto module = module_from_text(R"(
+graph(%w0: parameter "up.weight" f32[96, 64], %b0: parameter "up.bias" f32[96], %w1: parameter "down.weight" f32[64, 96], %b1: parameter "down.bias" f32[64], %x: user "x" f32[s0, 64]) {
+  %u: f32[s0, 96] = aten::linear(%x, %w0, %b0)  @ "up" "Linear"
+  %g: f32[s0, 96] = aten::gelu(%u)
+  %d: f32[s0, 64] = aten::linear(%g, %w1, %b1)  @ "down" "Linear"
+  return %d
+})",
+                                 {{"up.weight", test_weight({96, 64})},
+                                  {"up.bias", test_weight({96})},
+                                  {"down.weight", test_weight({64, 96})},
+                                  {"down.bias", test_weight({64})}});
+  return module;
+}
+
+/// Adds each x to a buffer and returns the sum so far: what a key-value cache is to a decoder.
+inline std::shared_ptr<GraphModule> running_sum() {
+  return module_from_text(R"(
+graph(%s: buffer "sum" f32[4], %x: user "x" f32[4]) {
+  %n: f32[4] = aten::add.Tensor(%s, %x)
+  return %n, buffer_mutation "sum" %n
+})",
+                          {{"sum", at::zeros({4})}});
+}
+
+inline at::Tensor test_input(int64_t rows = 3) {
+  return test_weight({rows, 64}).mul(5);
+}
+
+/// The result of a model that returns one tensor, in a tuple or alone.
+inline at::Tensor tensor_of(const c10::IValue& result) {
+  return result.isTuple() ? result.toTupleRef().elements().at(0).toTensor() : result.toTensor();
+}
+
+inline at::Tensor infer_one(const Backend& backend, const at::Tensor& x) {
+  return tensor_of(backend.infer({x}));
+}
+
+struct KindCase {
+  std::string name;
+  std::function<std::shared_ptr<const BackendKind>()> make;
+  std::string scheme = {};  ///< what small_model() is quantized with; empty: not at all
+  /// Relative to the largest result, from the interpreter's run of that model. Activations that are rounded
+  /// at run time may fall to the other side.
+  double tolerance = 1e-5;
+};
+
+inline void PrintTo(const KindCase& kind, std::ostream* out) {
+  *out << kind.name;
+}
+
+/// What the kind must give.
+inline at::Tensor expected_of(const KindCase& kind, const at::Tensor& x) {
+  const auto model = small_model();
+  if (!kind.scheme.empty()) quantize_(*model, std::string_view(kind.scheme));
+  return Session(model).run({x}).at(0).toTensor();
+}
+
+inline KindCase quant_case(const std::string& scheme, double tolerance = 1e-5) {
+  return {"Quant_" + scheme,
+          [scheme] { return quant_backend_kind({.quantization = scheme, .quantization_config = {}}); },
+          scheme, tolerance};
+}
+
+/// Those that need no compiler on the machine.
+inline std::vector<KindCase> plain_kinds() {
+  return {
+      {"Eager", eager_backend_kind, {}, 0},
+      {"TorchScript", torch_script_backend_kind},
+      {"Halftone_fp32", [] { return halftone_backend_kind(); }},
+      {"Halftone_bf16",
+       [] { return halftone_backend_kind({.precision = HalftoneBackendConfig::Precision::kBFloat16}); },
+       "bf16wo", 1e-3},
+      quant_case("int8wo"),
+      quant_case("int8dq", 0.01),
+      quant_case("int4wo"),
+      quant_case("fp8wo"),
+      quant_case("fp8dq", 0.05),
+  };
+}
+
+#ifdef AOTI_FOLDER
+inline std::string aoti_package() {
+  return AOTI_FOLDER "/small_model.pt2";
+}
+
+/// Why there is no package; empty where there is one, or where nobody tried to make it.
+inline std::string aoti_refusal() {
+  std::ifstream file(AOTI_FOLDER "/refused.txt");
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The package is made by make_package.py, a fixture of ctest.
+inline KindCase aot_inductor_case() {
+  return {"AotInductor", [] {
+            if (!std::filesystem::exists(aoti_package()))
+              throw std::runtime_error("there is no package: ctest -R lifecycle makes one");
+            return aot_inductor_backend_kind({.package = aoti_package(), .allow_code = true});
+          }};
+}
+#endif
+
+inline std::vector<Sample> test_samples() {
+  return {{{test_input(3)}, {}}, {{test_input(7)}, {}}};
+}
+
+inline Backend built(const std::shared_ptr<const BackendKind>& kind) {
+  return Backend(kind).build(small_model(), {}, test_samples());
+}
+
+/// As a file would give it: by a dict, or by its content where the kind cannot be saved.
+inline Backend loaded(const std::shared_ptr<const BackendKind>& kind) {
+  if (kind->refuse_to_save().empty())
+    return Backend::from_dict(small_model(), built(kind).to_dict(), kind->type());
+  BackendContent content;
+  content.kind = kind;
+  content.original = small_model();
+  content.samples = test_samples();
+  return BackendAccess::loaded(content);
+}
+
+inline Backend in_state(const std::shared_ptr<const BackendKind>& kind, BackendState state) {
+  switch (state) {
+    case BackendState::kInit:
+      return Backend(kind);
+    case BackendState::kActive:
+      return built(kind);
+    case BackendState::kInactive: {
+      Backend backend = built(kind);
+      backend.deactivate();
+      return backend;
+    }
+    case BackendState::kCheckpointLoaded:
+      return loaded(kind);
+    case BackendState::kDeployed: {
+      Backend backend = loaded(kind);
+      backend.deploy();
+      return backend;
+    }
+  }
+  throw std::logic_error("no such state");
+}
+
+/// The call with arguments that are right for small_model().
+inline void make_call(Backend& backend, LifecycleCall call) {
+  switch (call) {
+    case LifecycleCall::kBuild:
+      backend.build(small_model(), {}, test_samples());
+      return;
+    case LifecycleCall::kActivate:
+      backend.activate();
+      return;
+    case LifecycleCall::kDeactivate:
+      backend.deactivate();
+      return;
+    case LifecycleCall::kDeploy:
+      backend.deploy();
+      return;
+    case LifecycleCall::kInfer:
+      backend.infer({test_input()});
+      return;
+    case LifecycleCall::kToDict:
+      backend.to_dict();
+      return;
+  }
+}
+
+}  // namespace halftone

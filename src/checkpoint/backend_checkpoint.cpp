@@ -76,7 +76,11 @@ BackendContent content_of(const HtFile& file) {
   content.device = device_of(*lifecycle.backend, file.metadata());
   content.tuning = lifecycle.tuning;
   auto graph = restore_graph(file);
-  (lifecycle.backend->converted ? content.ready : content.original) = std::move(graph);
+  if (lifecycle.backend->converted) {
+    content.ready = std::move(graph);
+  } else {
+    content.original = std::move(graph);
+  }
   TensorRestorer restorer(file);
   content.samples = restore_samples(lifecycle.samples, restorer);
   return content;

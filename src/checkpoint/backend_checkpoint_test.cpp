@@ -49,6 +49,7 @@ at::Tensor result_of(const Backend& backend) {
 struct KindCase {
   std::string name;
   std::function<std::shared_ptr<const BackendKind>()> make;
+  friend std::ostream& operator<<(std::ostream& out, const KindCase& kind) { return out << kind.name; }
 };
 
 class BackendCheckpoint : public CheckpointTest, public ::testing::WithParamInterface<KindCase> {
@@ -199,6 +200,7 @@ struct Lie {
   std::string to;
   std::string message;
   ErrorCode code = ErrorCode::kCorruptFile;
+  friend std::ostream& operator<<(std::ostream& out, const Lie& lie) { return out << lie.name; }
 };
 
 class BackendLies : public CheckpointTest, public ::testing::WithParamInterface<Lie> {};

@@ -135,13 +135,15 @@ HtValue value_of(const JsonCursor& place) {
   if (place.raw().is_boolean()) return {place.get_bool()};
   if (place.raw().is_number()) return {place.get_int()};
   if (place.has("shape")) return {shape_of(place)};
-  if (place.size() != 1) place.fail_here("is no value that files hold");
+  if (place.keys().size() != 1) place.fail_here("is no value that files hold");
   if (place.has("tensor")) return {record_of(place.at("tensor"))};
   if (place.has("float")) return {place.at("float").get_double()};
   if (place.has("text")) return {ht::text_of(place.at("text"))};
   for (const auto& [kind, name] : kKinds) {
     if (place.has(name)) return {nested_of(kind, place.at(name))};
   }
+  if (!place.has("complex"))
+    place.fail_here(fmt::format("{} is no value that files hold", quote_text(place.keys()[0])));
   const auto parts = ht::elements(place.at("complex"));
   if (parts.size() != 2) place.fail_here("a complex number has two parts");
   return {std::complex<double>(parts[0].get_double(), parts[1].get_double())};

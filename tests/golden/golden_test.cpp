@@ -7,6 +7,7 @@
 
 #include "golden_models.h"
 #include "halftone/checkpoint.h"
+#include "halftone/lifecycle.h"
 #include "halftone/tensor_file.h"
 
 namespace halftone::golden {
@@ -35,6 +36,11 @@ void expect_close(const at::Tensor& found, const at::Tensor& expected) {
 
 at::Tensor run(const std::string& name, const std::string& file) {
   const c10::AutoGradMode no_grad(false);
+  if (name.find("backend") != std::string::npos) {
+    Backend backend = load(file);
+    backend.deploy();
+    return backend.infer({input()}).toTensor();
+  }
   if (name.find("module") == std::string::npos) {
     const auto module = load_checkpoint(file);
     EXPECT_EQ(module->sample_inputs.size(), 1u);
@@ -57,11 +63,37 @@ TEST_P(Golden, LoadsVerifiesAndRuns) {
 INSTANTIATE_TEST_SUITE_P(Files, Golden, testing::ValuesIn(golden_files()),
                          [](const auto& info) { return info.param; });
 
+/// Whatever was a graph then is a backend today.
+TEST(GoldenFolder, GraphsOfEveryVersionDeploy) {
+  for (const std::string& name : golden_files()) {
+    if (name.find("graph") == std::string::npos) continue;
+    Backend backend = load(path_of(name, ".ht"));
+    EXPECT_EQ(backend.name(), "HalftoneBackend") << name;
+    backend.deploy();
+    expect_close(backend.infer({input()}).toTensor(),
+                 load_tensors(path_of(name, ".expected.safetensors")).tensors.at("output"));
+  }
+}
+
+TEST(GoldenFolder, BackendsKeepWhatWasSaved) {
+  const Backend converted = load(path_of("v2_backend_int8dq", ".ht"));
+  EXPECT_EQ(converted.state(), BackendState::kCheckpointLoaded);
+  EXPECT_EQ(converted.describe(),
+            "QuantBackend(quantization_config=Int8DynamicActivationInt8WeightConfig())");
+  EXPECT_THAT(converted.tuning(), testing::HasSubstr("a CPU of 1999"));
+  const BackendDict original = load(path_of("v2_backend_original", ".ht")).to_dict();
+  EXPECT_TRUE(original.module.at("fc.weight").equal(pattern({kOutputs, kInputs}, 1)));
+  ASSERT_EQ(original.data.size(), 1u);
+  EXPECT_TRUE(original.data[0].args.at(0).toTensor().equal(input()));
+}
+
 /// A promise that nobody can break by leaving a file out.
-TEST(GoldenFolder, HoldsTheFilesOfVersion1) {
-  EXPECT_THAT(golden_files(),
-              testing::IsSupersetOf({"v1_graph_fp32", "v1_graph_int8wo", "v1_graph_int8dq", "v1_graph_int4wo",
-                                     "v1_module_fp32", "v1_module_int8dq"}));
+TEST(GoldenFolder, HoldsTheFilesOfEveryVersion) {
+  EXPECT_THAT(
+      golden_files(),
+      testing::IsSupersetOf({"v1_graph_fp32", "v1_graph_int8wo", "v1_graph_int8dq", "v1_graph_int4wo",
+                             "v1_module_fp32", "v1_module_int8dq", "v2_graph_fp32", "v2_graph_int8dq_packed",
+                             "v2_backend_int8dq", "v2_backend_original", "v2_module_int8dq"}));
 }
 
 }  // namespace

@@ -30,11 +30,19 @@ class PythonReadsCheckpoints(unittest.TestCase):
                     self.assertEqual(found[name].shape, tensor.shape)
                     self.assertTrue(torch.equal(found[name].view(torch.uint8), tensor.view(torch.uint8)), name)
 
+    def check_chunks(self, data, table):
+        """As docs/format.md says it."""
+        covered = data[: len(data) - 32 - table.nbytes]
+        rows = [hashlib.sha256(covered[i : i + 2**22]).digest() for i in range(0, len(covered), 2**22)]
+        rows.append(hashlib.sha256(b"".join(rows)).digest())
+        self.assertEqual(table.tobytes(), b"".join(rows))
+
     def test_metadata_and_layout(self):
         for path in sorted(FOLDER.glob("*.ht")):
             with self.subTest(path.name), safe_open(path, "pt") as opened:
                 metadata = opened.metadata()
-                self.assertEqual(metadata["halftone.format"], "1")
+                version = metadata["halftone.format"]
+                self.assertEqual(path.name[: len("v1")], "v" + version)
                 self.assertIn(metadata["halftone.kind"], ("graph", "module"))
                 for record in json.loads(metadata["halftone.tensors"]):
                     self.assertIn(record.get("stored", record["name"]), opened.keys())
@@ -42,10 +50,13 @@ class PythonReadsCheckpoints(unittest.TestCase):
                 digest = opened.get_tensor("__halftone__.sha256").numpy().tobytes()
                 self.assertEqual(data[-32:], digest)
                 self.assertEqual(hashlib.sha256(data[:-32]).digest(), digest)
+                if version != "1":
+                    self.assertEqual(metadata["halftone.needs"], "0.2.0")
+                    self.check_chunks(data, opened.get_tensor("__halftone__.digests").numpy())
                 length = int.from_bytes(data[:8], "little")
                 header = json.loads(data[8 : 8 + length])
                 for name, entry in header.items():
-                    ours = name == "__metadata__" or name.startswith("__halftone__.pad.") or name.endswith("sha256")
+                    ours = name == "__metadata__" or name.startswith(("__halftone__.pad.", "__halftone__.sha256", "__halftone__.digests"))
                     if not ours:
                         self.assertEqual((8 + length + entry["data_offsets"][0]) % 64, 0, name)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Installs Halftone into a fresh folder, builds the README's C++ example against it with find_package, and runs it."""
+"""Installs Halftone into a fresh folder, builds the README's C++ programs against it with find_package, and runs them."""
 import argparse
 import os
 import pathlib
@@ -13,15 +13,24 @@ import torch
 PROJECT = """cmake_minimum_required(VERSION 3.24)
 project(ReadmeExample LANGUAGES CXX)
 find_package(Halftone REQUIRED)
-add_executable(example example.cpp)
-target_link_libraries(example Halftone::halftone)
+foreach(name example deploy)
+  add_executable(${name} ${name}.cpp)
+  target_link_libraries(${name} Halftone::halftone)
+endforeach()
 """
 
 
-def readme_block(readme, language):
-    blocks = re.findall(rf"```{language}\n(.*?)```", readme, flags=re.DOTALL)
-    assert len(blocks) == 1, f"README.md should hold one {language} block, has {len(blocks)}"
-    return blocks[0]
+def readme_programs(readme):
+    """The first program is the tour, the second one is examples/deploy.cpp."""
+    blocks = re.findall(r"```cpp\n(.*?)```", readme, flags=re.DOTALL)
+    assert len(blocks) == 2, f"README.md should hold two programs, has {len(blocks)}"
+    return blocks
+
+
+def check_deploy(source, program):
+    assert program == pathlib.Path(source, "examples", "deploy.cpp").read_text(), "README.md is not examples/deploy.cpp"
+    lines = [line for line in program.splitlines() if line.strip()]
+    assert len(lines) == 10, f"README.md says ten lines, they are {len(lines)}"
 
 
 def run(*command, **options):
@@ -69,13 +78,18 @@ def main():
         assert headers == sorted(os.listdir(pathlib.Path(args.source, "include", "halftone"))), headers
         assert (prefix / "lib" / "libhalftone.so").exists() or list(prefix.glob("lib*/**/libhalftone.so"))
         (folder / "CMakeLists.txt").write_text(PROJECT)
-        (folder / "example.cpp").write_text(readme_block(readme, "cpp"))
+        example, deploy = readme_programs(readme)
+        check_deploy(args.source, deploy)
+        (folder / "example.cpp").write_text(example)
+        (folder / "deploy.cpp").write_text(deploy)
         export_model(folder / "model.pt2")
         check_torch_is_asked_for_exactly(args, folder, prefix)
         run(*configure(args, folder, prefix, f"-DTorch_DIR={args.torch}"))
         run(args.cmake, "--build", folder / "build")
         output = run(folder / "build" / "example", folder / "model.pt2")
         assert output.strip() == "[5, 3]", output
+        golden = pathlib.Path(args.source, "tests", "golden", "v2_backend_int8dq.ht")
+        assert run(folder / "build" / "deploy", golden).strip() == "[2, 8]"
         missing = subprocess.run([folder / "build" / "example", folder / "none.pt2"], capture_output=True, text=True)
         assert missing.returncode == 1 and missing.stderr.startswith("not found: "), missing.stderr
     print("1 passed, 0 failed")

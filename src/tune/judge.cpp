@@ -43,8 +43,9 @@ std::string why_slow(const CandidateReport& candidate, double ShapeTime::*ratio,
 
 std::string why_invalid(const CandidateReport& candidate, const Strategy& strategy, double least_cosine,
                         bool has_fp32) {
-  if (std::string wrong = why_wrong(candidate, least_cosine); !wrong.empty()) return wrong;
+  // What the others are compared with; rounding alone makes its cosine to itself less than 1.
   if (candidate.is_eager) return "";
+  if (std::string wrong = why_wrong(candidate, least_cosine); !wrong.empty()) return wrong;
   if (std::string slow = why_slow(candidate, &ShapeTime::to_eager, "eager"); !slow.empty()) return slow;
   if (candidate.is_fp32 || !strategy.beat_fp32 || !has_fp32) return "";
   return why_slow(candidate, &ShapeTime::to_fp32, "Halftone's fp32");

@@ -13,7 +13,7 @@ namespace halftone {
 namespace {
 
 std::string milliseconds(double ms) {
-  return fmt::format("{:.{}f}", ms, ms < 1 ? 4 : ms < 100 ? 2 : 0);
+  return fmt::format("{:.{}f}", ms, ms < 1 ? 3 : ms < 100 ? 2 : 0);
 }
 
 std::string rate(double per_second) {
@@ -96,15 +96,15 @@ std::string TuneReport::to_text() const {
   for (const CandidateReport& row : candidates) add_rows(rows, row, shapes);
   text += "\n";
   text += render_table({{"candidate", Align::kLeft, Cut::kMiddle, 14},
-                        {"shape"},
+                        {"shape", Align::kLeft, Cut::kMiddle, 7},
                         {"ms", Align::kRight},
                         {"p10-p90", Align::kRight},
-                        {"speed-up", Align::kRight},
+                        {"speed", Align::kRight},
                         {"per s", Align::kRight},
                         {"cosine", Align::kRight},
                         {"size", Align::kRight},
                         {"peak", Align::kRight},
-                        {"compile", Align::kRight},
+                        {"build", Align::kRight},
                         {"verdict"}},
                        rows, kReportWidth);
   text += "\n";

@@ -155,14 +155,13 @@ void print(const Outcome& outcome, const Options& options, const CommonOptions& 
     return console.result(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (options.by_submodule) console.result(parts_text(outcome.parts) + "\n");
-  console.result(report.to_text());
-  console.result(gain_text(report));
+  std::string last = gain_text(report);
   if (!options.output.empty()) {
     const std::string inputs = options.inputs.empty() ? "" : " --inputs " + options.inputs.front();
-    console.result(wrap(fmt::format("written: {} ({}); to run it: halftone run {}{}", options.output,
-                                    describe_bytes(bytes), options.output, inputs),
-                        kColumns));
+    last += fmt::format("; written: {} ({}); to run it: halftone run {}{}", options.output,
+                        describe_bytes(bytes), options.output, inputs);
   }
+  console.result(report.to_text() + wrap(last, kColumns));
 }
 
 void tune(const Options& options, const CommonOptions& common, Console& console) {
@@ -198,25 +197,28 @@ void add_choices(CLI::App& command, Options& options) {
       ->type_name("S")
       ->capture_default_str()
       ->check(CLI::Validator(check_strategy, ""));
+  // One argument each: the model's file may come after it.
   command
       .add_option("--backends", options.backends,
-                  "Only these: eager, ts, halftone, quant (default: all); commas between")
-      ->type_name("B,…")
-      ->delimiter(',');
+                  "Only these: eager, ts, halftone, quant; commas between (default: all)")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command
-      .add_option("--schemes", options.schemes, "Of those that quantize only these (see: halftone schemes)")
-      ->type_name("S,…")
-      ->delimiter(',');
+      .add_option("--schemes", options.schemes,
+                  "Of the candidates that quantize only these (see: halftone schemes)")
+      ->type_name("LIST")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   command.add_option("--candidate", options.candidate, "The only one to try, for --strategy one")
       ->type_name("NAME");
   command.add_option("--budget-ms", options.budget_ms, "Longest call, for latency-budget and size")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
   command
-      .add_option(
-          "--min-cosine", options.min_cosine,
-          fmt::format("Least cosine to eager's outputs; below it a candidate is dropped (default: {:g})",
-                      TuneOptions{}.least_cosine))
+      .add_option("--min-cosine", options.min_cosine,
+                  fmt::format("Least cosine to eager's outputs; others are dropped (default: {:g})",
+                              TuneOptions{}.least_cosine))
       ->type_name("X")
       ->check(CLI::Range(-1.0, 1.0));
 }
@@ -234,18 +236,18 @@ void add_effort(CLI::App& command, Options& options) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   command.add_flag("--isolate", options.isolate,
-                   "Try each candidate in a process of its own first: one that crashes is a row\n"
-                   "of the table");
+                   "Try each candidate in a process of its own first: one that crashes is\n"
+                   "a row of the table");
   auto* dry_run = command.add_flag("--dry-run", options.dry_run, "Only print what would be tried");
   command
       .add_flag("--by-submodule", options.by_submodule,
-                "A scheme for each part of the model that is worth it, instead of one for all")
+                "A scheme for each part of the model that is worth it, not one for all")
       ->excludes(dry_run);
-  auto* cache =
-      command
-          .add_option("--cache", options.cache,
-                      "Folder of measurements (default: halftone/tune in $XDG_CACHE_HOME or ~/.cache)")
-          ->type_name("DIR");
+  auto* cache = command
+                    .add_option("--cache", options.cache,
+                                "Folder of measurements (default: halftone/tune in $XDG_CACHE_HOME,\n"
+                                "or else in ~/.cache)")
+                    ->type_name("DIR");
   command.add_flag("--no-cache", options.no_cache, "Measure again, and keep nothing")->excludes(cache);
 }
 

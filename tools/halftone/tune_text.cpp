@@ -1,8 +1,7 @@
 #include "tune_text.h"
 
 #include <fmt/format.h>
-
-#include <cmath>
+#include <fmt/ranges.h>
 
 #include "console.h"
 #include "halftone/table.h"
@@ -10,27 +9,6 @@
 namespace halftone::cli {
 
 namespace {
-
-/// Geometric mean over the shapes of how many times as fast as the other; 0: not known.
-double speed_up(const CandidateReport& candidate, double ShapeTime::*ratio) {
-  double sum = 0;
-  for (const ShapeTime& time : candidate.times) {
-    if (!(time.*ratio > 0)) return 0;
-    sum -= std::log(time.*ratio);
-  }
-  return candidate.times.empty() ? 0 : std::exp(sum / static_cast<double>(candidate.times.size()));
-}
-
-std::string describe_speed(const CandidateReport& chosen) {
-  if (chosen.is_eager) return "eager itself, as the model came";
-  const double eager = speed_up(chosen, &ShapeTime::to_eager);
-  const double fp32 = speed_up(chosen, &ShapeTime::to_fp32);
-  std::string text =
-      eager > 0 ? fmt::format("{:.2f} times as fast as eager", eager) : "not timed beside eager";
-  if (chosen.is_fp32) return text + "; this is Halftone's fp32 itself";
-  if (fp32 > 0) text += fmt::format(", {:.2f} times as fast as Halftone's fp32", fp32);
-  return text;
-}
 
 std::string describe_accuracy(const Accuracy& accuracy, const std::string& metric) {
   std::string text = fmt::format("least cosine {:.5f}", accuracy.least_cosine);
@@ -43,16 +21,15 @@ std::string describe_accuracy(const Accuracy& accuracy, const std::string& metri
 std::string gain_text(const TuneReport& report) {
   const CandidateReport* chosen = report.find(report.chosen);
   if (chosen == nullptr) return {};
-  std::string text = describe_speed(*chosen);
-  if (chosen->accuracy) text += "; " + describe_accuracy(*chosen->accuracy, report.metric);
-  text += fmt::format("; {}", describe_bytes(chosen->bytes));
-  const CandidateReport* eager = nullptr;
+  std::vector<std::string> parts;
+  if (chosen->accuracy) parts.push_back(describe_accuracy(*chosen->accuracy, report.metric));
+  std::string size = fmt::format("{} of weights", describe_bytes(chosen->bytes));
   for (const CandidateReport& candidate : report.candidates) {
-    if (candidate.is_eager) eager = &candidate;
+    if (candidate.is_eager && candidate.bytes != chosen->bytes)
+      size += fmt::format(" instead of {}", describe_bytes(candidate.bytes));
   }
-  if (eager != nullptr && eager != chosen && eager->bytes > 0)
-    text += fmt::format(" of weights instead of {}", describe_bytes(eager->bytes));
-  return wrap(text, kColumns);
+  parts.push_back(std::move(size));
+  return fmt::format("{}", fmt::join(parts, "; "));
 }
 
 std::string parts_text(const LayerwiseConfig& parts) {

@@ -8,8 +8,8 @@
 
 namespace halftone::cli {
 
-/// Of the chosen one: how much faster than eager and than fp32, how near to eager, how large. What it is and
-/// why stands in the report.
+/// Of the chosen one: "least cosine 0.99556; 58.5 MB of weights instead of 90.3 MB". What it is, why, and how
+/// much faster stands in the report's own text.
 std::string gain_text(const TuneReport& report);
 
 /// A table of parts and their schemes; a sentence where there are none.

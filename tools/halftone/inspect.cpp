@@ -94,18 +94,17 @@ void add_inspect(CLI::App& app, CommandLine& line) {
                       ->excludes(graph)
                       ->excludes(dot)
                       ->excludes(time);
-  auto* submodules =
-      command
-          ->add_flag("--submodules", options->submodules,
-                     "Run the model instead, and show which parts of it take the time and are worth\n"
-                     "tuning (see: halftone tune --by-submodule)")
-          ->excludes(graph)
-          ->excludes(dot)
-          ->excludes(time)
-          ->excludes(backend);
+  auto* submodules = command
+                         ->add_flag("--submodules", options->submodules,
+                                    "Run the model instead, and show which parts of it take the time and\n"
+                                    "are worth tuning (see: halftone tune --by-submodule)")
+                         ->excludes(graph)
+                         ->excludes(dot)
+                         ->excludes(time)
+                         ->excludes(backend);
   command
       ->add_option("--inputs", options->inputs,
-                   "Inputs for --time, --backend and --submodules (default: the model's sample\ninputs)")
+                   "Inputs for --time, --backend and --submodules (default: the model's\nsample inputs)")
       ->type_name("F.safetensors")
       ->expected(1);
   add_common_options(*command, line.common);

@@ -48,6 +48,18 @@ class Inspect(CliTest):
         self.fails(1, "inspect", "no_samples.pt2", "--time", says=["--inputs"])
         self.ok("inspect", "no_samples.pt2")
 
+    def test_submodules_that_are_worth_tuning(self):
+        done = self.ok("inspect", "block.pt2", "--submodules")
+        self.assert_narrow(done.stdout)
+        report = json.loads(self.ok("inspect", "block.pt2", "--submodules", "--json").stdout)
+        parts = {part["name"]: part for part in report["submodules"]}
+        self.assertTrue(parts["up"]["worth"] and parts["down"]["worth"], parts)
+        self.assertFalse(parts["norm"]["worth"])
+        self.assertTrue(parts["norm"]["reason"])
+        self.assertAlmostEqual(sum(part["share"] for part in parts.values()), 1, places=3)
+        self.fails(1, "inspect", "no_samples.pt2", "--submodules", says=["--inputs"])
+        self.fails(2, "inspect", "block.pt2", "--submodules", "--time", says=["--time"])
+
     def test_graph_and_dot(self):
         self.assertIn("aten::", self.ok("inspect", "classifier.pt2", "--graph").stdout)
         self.assertTrue(self.ok("inspect", "classifier.pt2", "--dot").stdout.lstrip().startswith("digraph"))

@@ -58,6 +58,13 @@ class Backends(CliTest):
         self.assertEqual(list(backends), sorted(backends))
         self.assertTrue(all(b["what"] for b in backends.values()))
 
+    def test_lists_the_types_that_files_hold(self):
+        types = {entry["type"]: entry["what"] for entry in json.loads(self.ok("backends", "--json").stdout)["types"]}
+        self.assertLessEqual({"EagerBackend", "HalftoneBackend", "QuantBackend", "TorchScriptBackend"}, set(types))
+        for name, what in types.items():
+            self.assertTrue(what, name)
+            self.assertIn(name, self.ok("backends").stdout)
+
 
 if __name__ == "__main__":
     main()

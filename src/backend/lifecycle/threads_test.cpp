@@ -1,5 +1,5 @@
 // Many threads on one backend: each call is right bit for bit, or refused; nobody waits for ever. Compiled a
-// second time with the thread sanitizer, with fewer rounds (CMakeLists.txt).
+// second time with the thread sanitizer.
 #include <ATen/Parallel.h>
 
 #include <atomic>
@@ -8,15 +8,10 @@
 
 #include "backend/lifecycle/test_support.h"
 
-#ifndef LIFECYCLE_CALLS
-#define LIFECYCLE_CALLS 10000
-#define LIFECYCLE_TOGGLES 1000
-#endif
-
 namespace halftone {
 namespace {
 
-constexpr int kThreads = 8;
+constexpr int kThreads = 8, kCalls = 10'000, kToggles = 1'000;
 
 /// What came of the calls of all threads.
 struct Tally {
@@ -58,36 +53,36 @@ TEST_P(LifecycleThreads, CallsAgainstTogglesAreRightOrRefused) {
   backend.build(small_model(), {}, {{{x}, {}}});
   const at::Tensor expected = infer_one(backend, x);
   Tally tally;
-  std::atomic<int> toggles{0}, calls{0};
-  // Calls and toggles keep pace with each other, so that none of them is done before the other: so many calls
-  // of each thread for each toggle.
-  constexpr int kPace = LIFECYCLE_CALLS / LIFECYCLE_TOGGLES;
+  // Calls and changes of state keep pace, so that each state meets calls: of each thread so many for a
+  // change.
+  constexpr int kPace = kCalls / kToggles / 2;
+  std::atomic<int> changes{0}, calls{0};
   auto threads = start(kThreads, [&, backend](int) {
-    for (int call = 0; call < LIFECYCLE_CALLS; ++call) {
-      for (int done = toggles; call >= (done + 1) * kPace; done = toggles) toggles.wait(done);
+    for (int call = 0; call < kCalls; ++call) {
+      for (int done = changes; call >= (done + 1) * kPace; done = changes) changes.wait(done);
       call_once(backend, x, expected, tally);
       ++calls;
     }
   });
-  for (int toggle = 0; toggle < LIFECYCLE_TOGGLES; ++toggle) {
-    const auto wait_for = [&](int part) {
-      while (calls < (toggle * kPace * kThreads) + part * kPace) std::this_thread::yield();
-    };
-    wait_for(4);  // of eight parts: calls meet ACTIVE
-    backend.deactivate();
-    wait_for(6);  // these, INACTIVE
-    backend.activate();
-    ++toggles;
-    toggles.notify_all();
+  const auto change = [&](void (Backend::*method)()) {
+    // In the middle of the calls that may run in this state.
+    while (calls < (2 * changes + 1) * kPace * kThreads / 2) std::this_thread::yield();
+    (backend.*method)();
+    ++changes;
+    changes.notify_all();
+  };
+  for (int toggle = 0; toggle < kToggles; ++toggle) {
+    change(&Backend::deactivate);
+    change(&Backend::activate);
   }
   join(threads);
   EXPECT_EQ(tally.wrong, 0);
   EXPECT_GT(tally.right, 0);
   EXPECT_GT(tally.refused, 0);
-  EXPECT_EQ(tally.right + tally.refused, kThreads * LIFECYCLE_CALLS);
+  EXPECT_EQ(tally.right + tally.refused, kThreads * kCalls);
   EXPECT_TRUE(at::equal(infer_one(backend, x), expected));
-  std::printf("%s: %d calls right, %d refused, %d toggles\n", GetParam(), tally.right.load(),
-              tally.refused.load(), toggles.load());
+  std::printf("%s: %d calls right, %d refused, %d changes\n", GetParam(), tally.right.load(),
+              tally.refused.load(), changes.load());
 }
 
 TEST_P(LifecycleThreads, HandlesMayGoWhileOthersRun) {
@@ -146,7 +141,7 @@ TEST_P(LifecycleThreads, ChangesOfStateFromSeveralThreadsAreOneAfterTheOther) {
   Tally tally;
   auto threads = start(kThreads, [&, backend](int thread) mutable {
     std::mt19937 random(static_cast<unsigned>(thread));
-    for (int step = 0; step < LIFECYCLE_TOGGLES / 10; ++step) {
+    for (int step = 0; step < kToggles / 10; ++step) {
       switch (random() % 4) {
         case 0:
           backend.activate();

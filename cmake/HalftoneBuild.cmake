@@ -32,6 +32,17 @@ find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)
 find_package(GTest REQUIRED)
 
+# Batches share what their headers cost. Names in unnamed namespaces must differ within a target for it; files that rather
+# keep theirs are compiled alone.
+function(halftone_in_batches name)
+  set_target_properties(${name} PROPERTIES UNITY_BUILD ${HALFTONE_UNITY} UNITY_BUILD_BATCH_SIZE 8)
+endfunction()
+# For programs that compile some of a room's files again with other flags: theirs count, the batch has them too.
+set(halftone_first_definition -Wl,--allow-multiple-definition)
+macro(halftone_compile_alone)
+  set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+endmacro()
+
 # halftone_room(<name> SOURCES … LINKS …): one folder as one static library. LINKS is the layer rule: a room can include
 # only the rooms it links.
 function(halftone_room name)
@@ -39,6 +50,7 @@ function(halftone_room name)
   add_library(${name} STATIC ${ROOM_SOURCES})
   target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src)
   target_link_libraries(${name} PUBLIC ${ROOM_LINKS} ${halftone_fmt})
+  halftone_in_batches(${name})
   set_property(GLOBAL APPEND PROPERTY HALFTONE_ROOMS ${name})
 endfunction()
 
@@ -50,6 +62,7 @@ function(halftone_test name)
   # The code-generation flags of the rooms, so that a test can reuse a room's precompiled header.
   set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
   target_compile_options(${name} PRIVATE -fPIC)
+  halftone_in_batches(${name})
   add_test(NAME ${name} COMMAND ${name})
   if(NOT TEST_TIMEOUT)
     set(TEST_TIMEOUT 300)

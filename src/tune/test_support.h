@@ -2,6 +2,7 @@
 // named for.
 #pragma once
 
+#include <ATen/TensorOperators.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/eye.h>
 #include <ATen/ops/full.h>

@@ -60,7 +60,7 @@ std::vector<std::string> leaf_names(const Graph& graph) {
   return names;
 }
 
-std::string describe(const SymbolBindings& bindings) {
+std::string describe_sizes(const SymbolBindings& bindings) {
   std::string text;
   for (const auto& [symbol, value] : bindings)
     text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", symbol, value);
@@ -71,7 +71,7 @@ Trace trace_at(const TraceRequest& request, const DynamicSizes& sizes, size_t in
   try {
     return trace(request, sizes.examples[index]);
   } catch (const Error& error) {
-    throw error.with_context("with " + describe(sizes.bindings[index]));
+    throw error.with_context("with " + describe_sizes(sizes.bindings[index]));
   }
 }
 
@@ -85,7 +85,7 @@ void check_smallest(const TraceRequest& request, const DynamicSizes& sizes,
     traced = trace(request, sizes.smallest);
   } catch (const Error& error) {
     module->notes.push_back(fmt::format("not checked with {}: the model fails there ({})",
-                                        describe(sizes.smallest_bindings), error.what()));
+                                        describe_sizes(sizes.smallest_bindings), error.what()));
     return;
   }
   try {
@@ -93,7 +93,7 @@ void check_smallest(const TraceRequest& request, const DynamicSizes& sizes,
   } catch (const Error& error) {
     fail(ErrorCode::kUnsupported,
          "with {} the model does something else than at larger sizes; DynamicDim::min can exclude that ({})",
-         describe(sizes.smallest_bindings), error.what());
+         describe_sizes(sizes.smallest_bindings), error.what());
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 using c10::FunctionSchema;
 
 template <typename List>
-bool contains(const List& list, std::string_view name) {
+bool lists(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
@@ -148,7 +148,7 @@ bool gives_number_from_data(const c10::OperatorHandle& op) {
   constexpr std::array<std::string_view, 3> kUntagged = {
       "aten::is_nonzero", "aten::_choose_qparams_per_tensor", "aten::_nested_tensor_from_mask_left_aligned"};
   const std::string& name = op.operator_name().name;
-  return contains(kUntagged, name) || !name.starts_with("aten::");
+  return lists(kUntagged, name) || !name.starts_with("aten::");
 }
 
 bool gives_size_from_data(const c10::OperatorHandle& op, const std::vector<c10::IValue>& args) {
@@ -156,7 +156,7 @@ bool gives_size_from_data(const c10::OperatorHandle& op, const std::vector<c10::
   if (name == "aten::index") return has_mask(args.at(1));
   if (name == "aten::one_hot") return args.at(1).toInt() < 0;
   constexpr std::array<std::string_view, 2> kUntagged = {"aten::nonzero_numpy", "aten::where"};
-  if (contains(kUntagged, name) && op.schema().arguments().size() == 1) return true;
+  if (lists(kUntagged, name) && op.schema().arguments().size() == 1) return true;
   return op.hasTag(at::Tag::dynamic_output_shape);
 }
 
@@ -181,7 +181,7 @@ bool names_generator(const std::vector<c10::IValue>& args) {
 bool updates_statistics(const c10::OperatorHandle& op, const std::vector<c10::IValue>& args) {
   constexpr std::array<std::string_view, 3> kNorms = {"aten::batch_norm", "aten::native_batch_norm",
                                                       "aten::instance_norm"};
-  if (!contains(kNorms, op.operator_name().name)) return false;
+  if (!lists(kNorms, op.operator_name().name)) return false;
   const c10::IValue* training = argument(op, args, "training");
   if (!training) training = argument(op, args, "use_input_stats");
   const c10::IValue* mean = argument(op, args, "running_mean");

@@ -12,11 +12,6 @@
 namespace halftone::compiler {
 namespace {
 
-template <size_t N>
-bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets) {
-  return std::find(targets.begin(), targets.end(), node.target()) != targets.end();
-}
-
 constexpr std::array<std::string_view, 5> kDropouts = {"aten::dropout", "aten::feature_dropout",
                                                        "aten::alpha_dropout", "aten::feature_alpha_dropout",
                                                        "aten::native_dropout"};

@@ -23,12 +23,6 @@ constexpr std::array<std::string_view, 16> kKeeps = {
     "aten::contiguous",    "aten::clone",      "aten::alias",    "aten::detach",
     "aten::transpose.int", "aten::_to_copy",   "aten::to.dtype", "aten::lift_fresh_copy"};
 
-template <size_t N>
-bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets) {
-  return std::any_of(targets.begin(), targets.end(),
-                     [&](std::string_view target) { return node.is(target); });
-}
-
 class ZeroEmbeddings {
  public:
   explicit ZeroEmbeddings(PassContext& context)

@@ -1,6 +1,8 @@
 // Reading nodes: constant operands, tensor operands, shapes that are known to be equal.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -23,6 +25,10 @@ bool is_absent(const Node& node, std::string_view name);  ///< None or not given
 /// As an argument for a new node: the value, or None.
 Argument optional_tensor(Value* value);
 
+template <size_t N>
+bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets) {
+  return std::find(targets.begin(), targets.end(), node.target()) != targets.end();
+}
 /// The node behind a value if it has that target; nullptr otherwise.
 Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets);
 /// The value's only user, or nullptr (also where that is the graph's return).

@@ -17,7 +17,8 @@
 //    leader lies above 1 (it is slower), or is as narrow as `confidence` asks. Measuring ends when all are
 //    decided, or with the time budget, never before `least_rounds`.
 // 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
-//    `drop_ratio` with that probability; in the first rounds, one that is twice that slow in every run.
+//    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
+//    run.
 #pragma once
 
 #include <functional>

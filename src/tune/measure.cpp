@@ -24,6 +24,8 @@ constexpr int kMostWarmUp = 8;
 constexpr double kLongMs = 500;
 constexpr int kLongWarmUp = 2;
 constexpr double kSettled = 0.95;
+// One round may be a hiccup of the machine; three are not.
+constexpr int kEarlyRounds = 3;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -171,7 +173,7 @@ class Race {
     const MeasuredTime& row = result_.rows[i];
     const MeasuredTime& leader = result_.rows[result_.leader];
     if (result_.rounds >= options_.least_rounds) return row.relative_interval.low > options_.drop_ratio;
-    if (contestants_[i].keep) return false;
+    if (contestants_[i].keep || result_.rounds < kEarlyRounds) return false;
     return *std::min_element(row.times.begin(), row.times.end()) >
            2 * options_.drop_ratio * *std::max_element(leader.times.begin(), leader.times.end());
   }

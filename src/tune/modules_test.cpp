@@ -220,12 +220,14 @@ TEST(TuneSubmodules, GivesOneBackendThatIsValid) {
   const auto model = two_towers();
   const auto tuned = tune_submodules(model, std::vector{ids_call()}, max_throughput(), options, submodules);
   EXPECT_EQ(tuned.inspected.submodules.size(), 3U);
-  for (const auto& [pattern, config] : tuned.chosen) EXPECT_THAT(pattern, HasSubstr("big\\.tower\\."));
+  for (const auto& [pattern, config] : tuned.chosen)
+    EXPECT_EQ(config, QuantConfig(Int8WeightOnlyConfig{})) << pattern;
   EXPECT_EQ(tuned.result.backend.state(), BackendState::kActive);
   EXPECT_EQ(tuned.result.report.find("per-submodule") != nullptr, !tuned.chosen.empty());
   const Sample call = ids_call();
-  EXPECT_TRUE(only_tensor(tuned.result.backend.infer(call.args))
-                  .allclose(Session(model).run(call.args)[0].toTensor(), 0.2, 5));
+  AccuracyCount count;
+  count.add(Session(model)(call.args), tuned.result.backend.infer(call.args), {});
+  EXPECT_GE(count.result().least_cosine, 0.99);
 }
 
 TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {

@@ -151,7 +151,7 @@ class TuneCache : public testing::Test {
   TuneCache() {
     options.candidates = {{"quick", quick}, {"rough", rough}};
     options.time_limit = 8;
-    options.confidence = 0.05;
+    options.confidence = 0.2;
     options.cache_dir = (folder.path / "made" / "on demand").string();
   }
   TuneReport run(const Strategy& strategy = max_throughput()) {

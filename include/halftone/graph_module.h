@@ -134,8 +134,6 @@ class Session {
   const GraphModule& module() const { return *module_; }
 
  private:
-  std::vector<c10::IValue> apply_mutations(std::vector<c10::IValue> outputs,
-                                           const std::vector<c10::IValue>& user_inputs);
   std::shared_ptr<const GraphModule> module_;
   std::shared_ptr<const TensorMap> tensors_;
   std::shared_ptr<const GraphExecutor> executor_;

@@ -17,6 +17,13 @@ std::shared_ptr<GraphModule> required(std::shared_ptr<GraphModule> module) {
   return module;
 }
 
+/// To the system, as far as glibc can: freed memory stays resident otherwise.
+void return_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 ReadyCall::ReadyCall(ReadyModel model)
@@ -25,7 +32,9 @@ ReadyCall::ReadyCall(ReadyModel model)
       executor_(model.executor ? std::move(model.executor)
                                : std::make_shared<const InterpretedGraph>(module_->graph().clone())),
       check_(*module_),
-      state_(copy_of_state(module_->name, executor_->graph(), *tensors_)) {}
+      state_(copy_of_state(module_->name, executor_->graph(), *tensors_)) {
+  return_memory();  // what converting the weights took meanwhile
+}
 
 c10::IValue ReadyCall::operator()(std::vector<c10::IValue> args,
                                   std::map<std::string, c10::IValue> kwargs) const {
@@ -51,9 +60,7 @@ void release(std::unique_ptr<const ReadyCall> ready) {
   }
   ready.reset();
   packing_cache_stats();  // purges the panels of tensors that are gone now
-#ifdef __GLIBC__
-  malloc_trim(0);
-#endif
+  return_memory();
 }
 
 }  // namespace halftone::lifecycle

@@ -16,6 +16,22 @@ std::string describe_accuracy(const Accuracy& accuracy, const std::string& metri
   return text;
 }
 
+/// What the layers of a pattern have in common, for people: "encoder.layer.1" of
+/// "encoder\\.layer\\.1\\.attention\\.query|encoder\\.layer\\.1\\.output\\.dense".
+std::string part_name(std::string pattern) {
+  std::erase(pattern, '\\');
+  const size_t bar = pattern.find('|');
+  if (bar == std::string::npos) return pattern;
+  size_t common = bar;
+  for (size_t start = bar; start != std::string::npos; start = pattern.find('|', start + 1)) {
+    size_t same = 0;
+    while (same < common && pattern[same] == pattern[start + 1 + same]) ++same;
+    common = same;
+  }
+  const size_t dot = pattern.substr(0, common).rfind('.');
+  return dot == std::string::npos ? pattern : pattern.substr(0, dot);
+}
+
 }  // namespace
 
 std::string gain_text(const TuneReport& report) {
@@ -35,10 +51,9 @@ std::string gain_text(const TuneReport& report) {
 std::string parts_text(const LayerwiseConfig& parts) {
   if (parts.empty()) return "No part is faster with a scheme: all stay as they are.\n";
   std::vector<Row> rows;
-  for (const auto& [pattern, config] : parts) rows.push_back({pattern, config.describe()});
-  return render_table(
-      {{"layers (pattern)", Align::kLeft, Cut::kMiddle, 30}, {"scheme", Align::kLeft, Cut::kMiddle}}, rows,
-      kColumns);
+  for (const auto& [pattern, config] : parts) rows.push_back({part_name(pattern), config.describe()});
+  return render_table({{"part", Align::kLeft, Cut::kName, 20}, {"scheme", Align::kLeft, Cut::kMiddle}}, rows,
+                      kColumns);
 }
 
 nlohmann::ordered_json parts_json(const LayerwiseConfig& parts) {

@@ -19,15 +19,15 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kBackendsDescription =
     "List the backends that run or compile a graph\n\n"
     "First those that compile() and minify take by name; those for debugging and experiments are\n"
     "listed with --all. Then the types of backends that tune tries and .ht files hold.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kBackendsExamples = R"(Examples:
   halftone backends
   halftone backends --all --json)";
 
-void list(bool all, const CommonOptions& common, Console& console) {
+void show_backends(bool all, const CommonOptions& common, Console& console) {
   const std::vector<BackendInfo> backends = all ? list_backends({}) : list_backends();
   if (common.json) {
     nlohmann::ordered_json report = {{"backends", nlohmann::json::array()},
@@ -55,12 +55,13 @@ void list(bool all, const CommonOptions& common, Console& console) {
 
 void add_backends(CLI::App& app, CommandLine& line) {
   auto all = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("backends", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("backends", kBackendsDescription);
+  command->footer(kBackendsExamples);
   command->add_flag("--all", *all, "Also those for debugging and experiments");
   add_common_options(*command, line.common);
-  command->callback(
-      [all, &line] { line.job = [all, &line](Console& console) { list(*all, line.common, console); }; });
+  command->callback([all, &line] {
+    line.job = [all, &line](Console& console) { show_backends(*all, line.common, console); };
+  });
 }
 
 }  // namespace halftone::cli

@@ -26,18 +26,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kDiagnoseDescription =
     "Show what quantizing each layer would cost, the most harmful first\n\n"
     "Per layer: signal-to-noise ratio (dB), cosine and largest error of the weight, of the layer's\n"
     "output, and of the model's result where this layer alone is quantized, each against the model as\n"
     "it is; share: the layer's part of the noise that all layers, each alone, bring into the result.\n"
     "The model runs once for each layer.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kDiagnoseExamples = R"(Examples:
   halftone diagnose model.pt2 --scheme int4wo
   halftone diagnose model.pt2 --scheme int8dq --inputs a.safetensors --inputs b.safetensors
   halftone diagnose model.pt2 --scheme int8wo --csv layers.csv)";
 
-struct Options {
+struct DiagnoseRequest {
   ModelOptions model;
   SchemeOptions scheme;
   std::vector<std::string> inputs;
@@ -118,7 +118,7 @@ void write_csv(const Diagnosis& diagnosis, const std::string& path) {
   if (!file) throw Error(ErrorCode::kIo, fmt::format("{}: cannot be written", path));
 }
 
-void run(const Options& options, const CommonOptions& common, Console& console) {
+void diagnose_model(const DiagnoseRequest& options, const CommonOptions& common, Console& console) {
   const QuantConfig config = config_of(options.scheme);
   QuantizeOptions layers = layers_of(options.scheme);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
@@ -140,9 +140,9 @@ void run(const Options& options, const CommonOptions& common, Console& console) 
 }  // namespace
 
 void add_diagnose(CLI::App& app, CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("diagnose", kDescription);
-  command->footer(kExamples);
+  auto options = std::make_shared<DiagnoseRequest>();
+  CLI::App* command = app.add_subcommand("diagnose", kDiagnoseDescription);
+  command->footer(kDiagnoseExamples);
   add_model_options(*command, options->model);
   add_scheme_options(*command, options->scheme);
   command
@@ -155,7 +155,7 @@ void add_diagnose(CLI::App& app, CommandLine& line) {
       ->type_name("F.csv");
   add_common_options(*command, line.common);
   command->callback([options, &line] {
-    line.job = [options, &line](Console& console) { run(*options, line.common, console); };
+    line.job = [options, &line](Console& console) { diagnose_model(*options, line.common, console); };
   });
 }
 

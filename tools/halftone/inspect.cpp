@@ -21,11 +21,11 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kInspectDescription =
     "Show what is in a model, layer by layer\n\n"
     "Inputs with their dynamic dimensions, outputs, layers with operators, shapes and parameters,\n"
     "totals, and what could be quantized.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kInspectExamples = R"(Examples:
   halftone inspect model.pt2
   halftone inspect model.pt2 --time --threads 1
   halftone inspect model.pt2 --time --inputs in.safetensors
@@ -75,8 +75,8 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
 
 void add_inspect(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<InspectOptions>();
-  CLI::App* command = app.add_subcommand("inspect", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("inspect", kInspectDescription);
+  command->footer(kInspectExamples);
   add_model_options(*command, options->model);
   auto* graph = command->add_flag("--graph", options->graph, "Print the graph in its text form instead");
   auto* dot =

@@ -18,15 +18,15 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kKernelsDescription =
     "List the kernels, and say which one a linear would get\n\n"
     "HALFTONE_ISA=scalar|avx2|avx512vnni caps the instruction set.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kKernelsExamples = R"(Examples:
   halftone kernels
   halftone kernels --explain 1 4096 4096 int8-7bit
   HALFTONE_ISA=scalar halftone kernels --json)";
 
-void list(const CommonOptions& common, Console& console) {
+void show_kernels(const CommonOptions& common, Console& console) {
   const std::vector<KernelInfo> kernels = list_kernels();
   if (common.json) {
     nlohmann::ordered_json report = {{"instruction_set", active_instruction_set()},
@@ -89,15 +89,15 @@ void explain(const std::vector<std::string>& problem, const CommonOptions& commo
 
 void add_kernels(CLI::App& app, CommandLine& line) {
   auto problem = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("kernels", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("kernels", kKernelsDescription);
+  command->footer(kKernelsExamples);
   command->add_option("--explain", *problem, "Rows of activations, outputs, inputs and scheme of a linear")
       ->type_name("M N K SCHEME")
       ->expected(4);
   add_common_options(*command, line.common);
   command->callback([problem, &line] {
     line.job = [problem, &line](Console& console) {
-      problem->empty() ? list(line.common, console) : explain(*problem, line.common, console);
+      problem->empty() ? show_kernels(line.common, console) : explain(*problem, line.common, console);
     };
   });
 }

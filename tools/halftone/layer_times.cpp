@@ -12,7 +12,7 @@ namespace {
 constexpr int kFewestRuns = 5;
 constexpr int kMostRuns = 100;
 constexpr auto kBudget = std::chrono::seconds(3);
-constexpr int kWarmUpRuns = 3;
+constexpr int kRunsBefore = 3;
 
 void run_once(Session& session, const InputSet& inputs) {
   session.reset();
@@ -27,7 +27,7 @@ double LayerTimes::share(const std::string& layer) const {
 }
 
 LayerTimes measure_layers(Session& session, const InputSet& inputs, const Console& console) {
-  for (int i = 0; i < kWarmUpRuns; ++i) run_once(session, inputs);
+  for (int i = 0; i < kRunsBefore; ++i) run_once(session, inputs);
   std::map<std::string, double> sums;
   session.set_node_hook([&sums](const Node& node, const std::vector<c10::IValue>&, double seconds) {
     sums[node.source().layer] += seconds * 1000;

@@ -21,9 +21,9 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kMainDescription =
     "Halftone makes PyTorch models small and fast, and runs them without Python.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kMainExamples = R"(Examples:
   halftone tune model.pt2 -o tuned.ht     find the fastest way to run it that gives the same answers
   halftone run tuned.ht --repeat 50       run that on the model's sample inputs and time it
   halftone inspect model.pt2              what is in the model, layer by layer
@@ -82,7 +82,7 @@ int run_job(const CommandLine& line) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App app(kDescription, "halftone");
+  CLI::App app(kMainDescription, "halftone");
   auto formatter = std::make_shared<SummaryFormatter>();
   formatter->column_width(28);
   app.formatter(formatter);
@@ -90,7 +90,7 @@ int parse_and_run(int argc, char** argv) {
                        "Print the versions of Halftone and torch");
   app.require_subcommand(
       0, 1);  // none is refused below, after unknown names, which the user should hear of first
-  app.footer(kExamples);
+  app.footer(kMainExamples);
   CommandLine line;
   add_backends(app, line);
   add_diagnose(app, line);

@@ -23,18 +23,18 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kMinifyDescription =
     "Find the smallest graph on which a backend fails\n\n"
     "A backend fails where it cannot compile the model, throws when it runs, or gives other numbers\n"
     "than the interpreter. The graph is cut down as long as it fails in the same way, and is written\n"
     "with its inputs into a folder. --check runs such a folder again: exit code 1 as long as the\n"
     "backend fails on it.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kMinifyExamples = R"(Examples:
   halftone minify model.pt2 --backend halftone -o failure
   halftone minify model.pt2 --backend ts --inputs odd.safetensors --tolerance 1e-4
   halftone minify --check failure --backend halftone)";
 
-struct Options {
+struct MinifyRequest {
   ModelOptions model;
   std::string backend;
   std::string inputs;
@@ -72,7 +72,7 @@ std::string narrow(const std::string& graph) {
   return text;
 }
 
-MinifiedCase search(const Options& options, const GraphCase& start, const GraphCompiler& backend,
+MinifiedCase search(const MinifyRequest& options, const GraphCase& start, const GraphCompiler& backend,
                     Console& console) {
   MinifyOptions with_progress = options.minify;
   std::optional<ProgressBar> bar;
@@ -84,7 +84,7 @@ MinifiedCase search(const Options& options, const GraphCase& start, const GraphC
   return minify(start, backend, with_progress);
 }
 
-void run(const Options& options, const CommonOptions& common, Console& console) {
+void minify_model(const MinifyRequest& options, const CommonOptions& common, Console& console) {
   const GraphCompiler backend = lookup_backend(options.backend);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   std::vector<std::string> files;
@@ -112,7 +112,7 @@ void run(const Options& options, const CommonOptions& common, Console& console) 
   console.result(wrap(describe(found.failure), kColumns) + wrap(summary, kColumns) + "\n" + narrow(text));
 }
 
-void check(const Options& options, const CommonOptions& common, Console& console) {
+void check(const MinifyRequest& options, const CommonOptions& common, Console& console) {
   const GraphCompiler backend = lookup_backend(options.backend);
   const SavedCase saved = load_case(options.check);
   const auto failure = find_failure(saved.graph_case, backend, options.minify);
@@ -130,9 +130,9 @@ void check(const Options& options, const CommonOptions& common, Console& console
 }  // namespace
 
 void add_minify(CLI::App& app, CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("minify", kDescription);
-  command->footer(kExamples);
+  auto options = std::make_shared<MinifyRequest>();
+  CLI::App* command = app.add_subcommand("minify", kMinifyDescription);
+  command->footer(kMinifyExamples);
   add_model_options(*command, options->model);
   CLI::Option* model = command->get_option("MODEL")->required(false);
   command->add_option("--backend", options->backend, "Which fails (see: halftone backends --all)")
@@ -159,7 +159,8 @@ void add_minify(CLI::App& app, CommandLine& line) {
   command->callback([options, model, &line] {
     if (options->check.empty() && model->count() == 0) throw CLI::RequiredError("MODEL, or --check DIR");
     line.job = [options, &line](Console& console) {
-      options->check.empty() ? run(*options, line.common, console) : check(*options, line.common, console);
+      options->check.empty() ? minify_model(*options, line.common, console)
+                             : check(*options, line.common, console);
     };
   });
 }

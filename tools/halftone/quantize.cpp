@@ -21,18 +21,18 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kQuantizeDescription =
     "Make a model low-bit and write it as a .ht checkpoint\n\n"
     "Prints what became of each layer: quantized, or kept and why. A pattern that matches no layer is\n"
     "an error, and so is a model with nothing to quantize. Patterns are ECMAScript regular expressions\n"
     "on whole layer names, which --dry-run lists.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kQuantizeExamples = R"(Examples:
   halftone quantize model.pt2 --scheme int8wo -o model.ht
   halftone quantize model.pt2 --scheme int4wo --group-size 64 --dry-run
   halftone quantize model.pt2 --scheme int4wo --override 'encoder.*out=int8wo' -o model.ht
   halftone run model.ht)";
 
-struct Options {
+struct QuantizeRequest {
   ModelOptions model;
   SchemeOptions scheme;
   std::string output;
@@ -40,7 +40,7 @@ struct Options {
   bool packed = false;
 };
 
-void quantize(const Options& options, const CommonOptions& common, Console& console) {
+void quantize(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
   if (options.output.empty() && !options.dry_run) {
     throw Error(ErrorCode::kInvalidArgument, "-o OUT.ht is missing (or --dry-run, to write nothing)");
   }
@@ -67,9 +67,9 @@ void quantize(const Options& options, const CommonOptions& common, Console& cons
 }  // namespace
 
 void add_quantize(CLI::App& app, CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("quantize", kDescription);
-  command->footer(kExamples);
+  auto options = std::make_shared<QuantizeRequest>();
+  CLI::App* command = app.add_subcommand("quantize", kQuantizeDescription);
+  command->footer(kQuantizeExamples);
   add_model_options(*command, options->model);
   add_scheme_options(*command, options->scheme);
   command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");

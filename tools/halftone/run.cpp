@@ -30,7 +30,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kRunDescription =
     "Run a model on its sample inputs, or on tensors from files\n\n"
     "Inputs go by the model's own input names (see: halftone inspect). Several --inputs are calls in\n"
     "this order to one session: what the model keeps, such as a key-value cache, carries over.\n"
@@ -38,7 +38,7 @@ constexpr const char* kDescription =
     "the metadata key \"structure\" tells the place of each in the nested result. None is left out,\n"
     "numbers are 0-d tensors, inputs that the model wrote to are added as mutated_input_NAME.\n"
     "Without --outputs, a summary of the results is printed.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kRunExamples = R"(Examples:
   halftone run model.pt2
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
@@ -193,7 +193,7 @@ void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::I
     console.warn(fmt::format("may differ between numbers of threads: {}", line));
 }
 
-void run(const RunOptions& options, const CommonOptions& common, Console& console) {
+void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
   check_trace_path(options.profile);
   const std::shared_ptr<const GraphModule> module = open_model(options.model);
   for (const std::string& note : module->notes) console.detail(note);
@@ -224,8 +224,8 @@ void run(const RunOptions& options, const CommonOptions& common, Console& consol
 
 void add_run(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<RunOptions>();
-  CLI::App* command = app.add_subcommand("run", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("run", kRunDescription);
+  command->footer(kRunExamples);
   add_model_options(*command, options->model);
   command
       ->add_option("--inputs", options->inputs,
@@ -270,7 +270,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   command->callback([options, &line] {
     check_files(*options);
     check_backend_options(*options);
-    line.job = [options, &line](Console& console) { run(*options, line.common, console); };
+    line.job = [options, &line](Console& console) { run_model(*options, line.common, console); };
   });
 }
 

@@ -18,10 +18,10 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kSchemesDescription =
     "List the quantization schemes, and the kernels that run them here\n\n"
     "Bits are those of a stored weight, scales included, in a layer of 4096 inputs.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kSchemesExamples = R"(Examples:
   halftone schemes
   halftone schemes --json)";
 
@@ -46,7 +46,7 @@ std::string kernel_of(const Scheme& scheme) {
   return {};
 }
 
-void list(const CommonOptions& common, Console& console) {
+void show_schemes(const CommonOptions& common, Console& console) {
   if (common.json) {
     nlohmann::ordered_json report = {{"instruction_set", active_instruction_set()},
                                      {"schemes", nlohmann::json::array()}};
@@ -82,10 +82,11 @@ void list(const CommonOptions& common, Console& console) {
 }  // namespace
 
 void add_schemes(CLI::App& app, CommandLine& line) {
-  CLI::App* command = app.add_subcommand("schemes", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("schemes", kSchemesDescription);
+  command->footer(kSchemesExamples);
   add_common_options(*command, line.common);
-  command->callback([&line] { line.job = [&line](Console& console) { list(line.common, console); }; });
+  command->callback(
+      [&line] { line.job = [&line](Console& console) { show_schemes(line.common, console); }; });
 }
 
 }  // namespace halftone::cli

@@ -26,7 +26,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char* kDescription =
+constexpr const char* kTuneDescription =
     "Find the fastest way to run a model that still gives the right answers\n\n"
     "Builds the model with each backend and scheme, checks it against eager on held-out inputs, and\n"
     "measures all of them in turns. A candidate counts only where it is faster than eager and than\n"
@@ -36,7 +36,7 @@ constexpr const char* kDescription =
     "Strategies: throughput (the default; most per second), latency (shortest call), first (the first\n"
     "valid candidate), one (--candidate and no other), latency-budget (most per second within\n"
     "--budget-ms), accuracy (fastest with --min-cosine), size (smallest within --budget-ms).";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kTuneExamples = R"(Examples:
   halftone tune model.pt2 --dry-run
   halftone tune model.pt2 -o tuned.ht
   halftone tune model.pt2 --inputs short.safetensors --inputs long.safetensors -o tuned.ht
@@ -44,7 +44,7 @@ constexpr const char* kExamples = R"(Examples:
   halftone tune model.pt2 --strategy accuracy --min-cosine 0.999 -o tuned.ht --report tuned.json
   halftone tune model.pt2 --schemes int8dq,int4wo --time-limit 20 --isolate -o tuned.ht)";
 
-struct Options {
+struct TuneRequest {
   ModelOptions model;
   std::string strategy = "throughput";
   std::vector<std::string> backends;
@@ -77,7 +77,7 @@ std::string check_strategy(const std::string& name) {
 }
 
 /// A number that the strategy does not look at would be ignored in silence.
-void check_numbers(const Options& options) {
+void check_numbers(const TuneRequest& options) {
   const auto needs = [&](const char* option, bool given, std::initializer_list<std::string_view> strategies) {
     const bool used = std::find(strategies.begin(), strategies.end(), options.strategy) != strategies.end();
     if (given == used) return;
@@ -103,7 +103,7 @@ std::vector<std::string> trial_command(const ModelOptions& model) {
   return command;
 }
 
-TuneOptions settings_of(const Options& options) {
+TuneOptions settings_of(const TuneRequest& options) {
   TuneOptions settings;
   if (!options.by_submodule) settings.candidates = select_candidates(options.backends, options.schemes);
   if (options.min_cosine) settings.least_cosine = *options.min_cosine;
@@ -133,7 +133,7 @@ struct Outcome {
   LayerwiseConfig parts;
 };
 
-Outcome tune_model(const Options& options, const ModelSource& model, const Samples& samples,
+Outcome tune_model(const TuneRequest& options, const ModelSource& model, const Samples& samples,
                    const Strategy& strategy, TuneOptions settings, Console& console) {
   std::optional<ProgressBar> bar;
   settings.progress = [&](int64_t done, int64_t total, std::string_view what) {
@@ -145,7 +145,8 @@ Outcome tune_model(const Options& options, const ModelSource& model, const Sampl
   return {std::move(parts.result), std::move(parts.chosen)};
 }
 
-void print(const Outcome& outcome, const Options& options, const CommonOptions& common, Console& console) {
+void print(const Outcome& outcome, const TuneRequest& options, const CommonOptions& common,
+           Console& console) {
   const TuneReport& report = outcome.result.report;
   const int64_t bytes = options.output.empty() ? 0 : file_bytes(options.output);
   if (common.json) {
@@ -164,7 +165,7 @@ void print(const Outcome& outcome, const Options& options, const CommonOptions& 
   console.result(report.to_text() + wrap(last, kColumns));
 }
 
-void tune(const Options& options, const CommonOptions& common, Console& console) {
+void tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
   if (options.output.empty() && options.report.empty() && !options.dry_run) {
     throw Error(ErrorCode::kInvalidArgument,
                 "-o OUT.ht is missing (or --report R.json, or --dry-run, to write nothing)");
@@ -192,7 +193,7 @@ void tune(const Options& options, const CommonOptions& common, Console& console)
   print(outcome, options, common, console);
 }
 
-void add_choices(CLI::App& command, Options& options) {
+void add_choices(CLI::App& command, TuneRequest& options) {
   command.add_option("--strategy", options.strategy, "Which of the valid candidates is taken; see above")
       ->type_name("S")
       ->capture_default_str()
@@ -223,7 +224,7 @@ void add_choices(CLI::App& command, Options& options) {
       ->check(CLI::Range(-1.0, 1.0));
 }
 
-void add_effort(CLI::App& command, Options& options) {
+void add_effort(CLI::App& command, TuneRequest& options) {
   command
       .add_option("--inputs", options.inputs,
                   "A call to tune for; may be repeated, with other shapes too (default: the\n"
@@ -254,9 +255,9 @@ void add_effort(CLI::App& command, Options& options) {
 }  // namespace
 
 void add_tune(CLI::App& app, CommandLine& line) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("tune", kDescription);
-  command->footer(kExamples);
+  auto options = std::make_shared<TuneRequest>();
+  CLI::App* command = app.add_subcommand("tune", kTuneDescription);
+  command->footer(kTuneExamples);
   add_model_options(*command, options->model);
   add_choices(*command, *options);
   add_effort(*command, *options);

@@ -19,11 +19,11 @@ namespace halftone::cli {
 
 namespace {
 
-constexpr const char* kDescription =
+constexpr const char* kVerifyDescription =
     "Check that a .ht file is sound, and say what it holds\n\n"
     "Reads every byte: checksums, format, versions, graph, configs, backend. Fails if anything is\n"
     "wrong, and says what.";
-constexpr const char* kExamples = R"(Examples:
+constexpr const char* kVerifyExamples = R"(Examples:
   halftone verify model.ht
   halftone verify model.ht --fast
   halftone verify model.ht --json)";
@@ -141,8 +141,8 @@ void verify(const VerifyOptions& options, const CommonOptions& common, Console& 
 
 void add_verify(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = app.add_subcommand("verify", kDescription);
-  command->footer(kExamples);
+  CLI::App* command = app.add_subcommand("verify", kVerifyDescription);
+  command->footer(kVerifyExamples);
   command->add_option("FILE", options->path, "A .ht file")->required()->type_name("");
   command->add_flag("--fast", options->fast, "Only the metadata: neither weights nor checksums are read");
   add_library_option(*command, options->libraries);

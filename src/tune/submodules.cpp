@@ -176,12 +176,14 @@ SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& sam
   rest.candidates.push_back({"eager", eager_backend_kind()});
   rest.candidates.push_back({"fp32", halftone_backend_kind()});
   if (!chosen.empty()) rest.candidates.push_back({"per-submodule", layerwise_backend_kind(chosen)});
-  rest.time_limit =
-      std::max(1.0, options.time_limit - std::chrono::duration<double>(Clock::now() - start).count());
+  const auto seconds = [start] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  rest.time_limit = std::max(1.0, options.time_limit - seconds());
   // The search asked for more than one candidate; the strategy chooses among what is left of them.
   Strategy last = strategy;
   last.only.clear();
-  return {tune(model, samples, last, rest), std::move(inspected), std::move(chosen)};
+  TuneResult result = tune(model, samples, last, rest);
+  result.report.seconds = seconds();  // the search was most of it
+  return {std::move(result), std::move(inspected), std::move(chosen)};
 }
 
 }  // namespace halftone

@@ -91,7 +91,7 @@ std::string describe_tuning(const CheckpointInfo& info) {
 
 std::string describe_backend(const CheckpointInfo& info) {
   if (info.backend.empty()) return {};
-  std::string text = fmt::format("  backend   {}, {} weights\n  device    {}, saved when {}\n",
+  std::string text = fmt::format("  backend   {}\n  weights   {}; device {}; saved when {}\n",
                                  printable(info.backend), info.weights, printable(info.device), info.state);
   if (!info.tuning.empty()) text += fmt::format("  tuned     {}\n", describe_tuning(info));
   constexpr size_t kMost = 4;

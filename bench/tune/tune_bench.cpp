@@ -62,7 +62,8 @@ struct Tuning {
 
 Sample sample_of(const GraphModule& module, const std::vector<int64_t>& shape, uint64_t seed) {
   at::manual_seed(seed);
-  return sample_from_flat(module, {at::randint(1000, 20000, shape, at::kLong), at::ones(shape, at::kLong)});
+  const int64_t words = module.tensor("embeddings.word_embeddings.weight").size(0);
+  return sample_from_flat(module, {at::randint(words, shape, at::kLong), at::ones(shape, at::kLong)});
 }
 
 Tuning tune_twice(const std::shared_ptr<GraphModule>& module, const std::vector<int64_t>& shape,

@@ -76,32 +76,38 @@ HtShape shape_of(const JsonCursor& place) {
   return shape;
 }
 
-std::string describe(const HtValue& value) {
-  return std::visit(
-      Overloaded{
-          [](std::monostate) -> std::string { return "None"; },
-          [](bool flag) -> std::string { return flag ? "true" : "false"; },
-          [](int64_t number) { return std::to_string(number); },
-          [](double number) { return fmt::format("{}", number); },
-          [](std::complex<double> number) { return fmt::format("{}{:+}i", number.real(), number.imag()); },
-          [](const std::string& text) { return quote_text(text); },
-          [](const HtRecord& record) { return "tensor " + quote_text(record.stored); },
-          [](const HtShape& shape) {
-            return fmt::format("{}[{}]", ht::dtype_text(shape.dtype), fmt::join(shape.sizes, ", "));
-          },
-          [](const HtNested& nested) {
-            std::vector<std::string> items;
-            for (size_t i = 0; i < nested.items.size(); ++i) {
-              const bool keyed = nested.kind == Kind::kDict;
-              items.push_back((keyed ? quote_text(nested.keys.at(i)) + ": " : "") +
-                              describe(nested.items[i]));
-            }
-            const std::string_view marks = nested.kind == Kind::kTuple  ? "()"
-                                           : nested.kind == Kind::kList ? "[]"
-                                                                        : "{}";
-            return fmt::format("{}{}{}", marks[0], fmt::join(items, ", "), marks[1]);
-          }},
-      value.value);
+std::string shape_text(DType dtype, const std::vector<int64_t>& sizes) {
+  return fmt::format("{}[{}]", ht::dtype_text(dtype), fmt::join(sizes, ", "));
+}
+
+std::string describe(const HtValue& value, const HtFile* file) {
+  return std::visit(Overloaded{[](std::monostate) -> std::string { return "None"; },
+                               [](bool flag) -> std::string { return flag ? "true" : "false"; },
+                               [](int64_t number) { return std::to_string(number); },
+                               [](double number) { return fmt::format("{}", number); },
+                               [](std::complex<double> number) {
+                                 return fmt::format("{}{:+}i", number.real(), number.imag());
+                               },
+                               [](const std::string& text) { return quote_text(text); },
+                               [&](const HtRecord& record) {
+                                 if (file == nullptr) return "tensor " + quote_text(record.stored);
+                                 const HtPlace place = file->place(record);
+                                 return shape_text(place.dtype, place.sizes);
+                               },
+                               [](const HtShape& shape) { return shape_text(shape.dtype, shape.sizes); },
+                               [&](const HtNested& nested) {
+                                 std::vector<std::string> items;
+                                 for (size_t i = 0; i < nested.items.size(); ++i) {
+                                   const bool keyed = nested.kind == Kind::kDict;
+                                   items.push_back((keyed ? quote_text(nested.keys.at(i)) + ": " : "") +
+                                                   describe(nested.items[i], file));
+                                 }
+                                 const std::string_view marks = nested.kind == Kind::kTuple  ? "()"
+                                                                : nested.kind == Kind::kList ? "[]"
+                                                                                             : "{}";
+                                 return fmt::format("{}{}{}", marks[0], fmt::join(items, ", "), marks[1]);
+                               }},
+                    value.value);
 }
 
 }  // namespace
@@ -189,11 +195,11 @@ std::vector<const HtRecord*> records_in(const std::vector<HtSample>& samples) {
   return records;
 }
 
-std::string describe(const HtSample& sample) {
+std::string describe(const HtSample& sample, const HtFile* file) {
   std::vector<std::string> parts;
-  for (const HtValue& value : sample.args) parts.push_back(describe(value));
+  for (const HtValue& value : sample.args) parts.push_back(describe(value, file));
   for (const auto& [name, value] : sample.kwargs)
-    parts.push_back(fmt::format("{}={}", quote_text(name), describe(value)));
+    parts.push_back(fmt::format("{}={}", quote_text(name), describe(value, file)));
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -94,7 +94,8 @@ class Verifier {
     info_.state = backend.state;
     info_.weights = backend.converted ? "converted" : "original";
     info_.tuning = lifecycle.tuning;
-    for (const HtSample& sample : lifecycle.samples) info_.samples.push_back(describe(sample));
+    for (const HtSample& sample : lifecycle.samples)
+      attempt([&] { info_.samples.push_back(describe(sample, &file_)); });
     attempt([&] { device_of(backend, file_.metadata()); });
     attempt([&] {
       const auto kind = kind_of(backend, file_.metadata());

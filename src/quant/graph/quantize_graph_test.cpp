@@ -45,6 +45,8 @@ double cosine(const at::Tensor& a, const at::Tensor& b) {
 }
 
 TEST(QuantizeGraph, EverySchemeStaysNearTheModel) {
+  at::manual_seed(0);  // torch's C++ generator begins anywhere, and four bits lose more of some small models
+                       // than of others
   const at::Tensor indices = at::randint(20, {3}, at::kLong);
   const auto original = small_model();
   const at::Tensor expected = run_one(*original, indices);

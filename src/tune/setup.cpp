@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/ranges.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "backend/lifecycle/backend_access.h"
@@ -57,6 +58,9 @@ TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strat
   if (!(options.time_limit > 0)) fail(ErrorCode::kInvalidArgument, "tuning: the time limit must be above 0");
   TuningSetup setup;
   setup.spec = options.spec;
+  // A loaded graph is named after its file. Reports go into files, which name no folder of this machine.
+  if (model.graph && setup.spec.name.empty())
+    setup.spec.name = std::filesystem::path(model.graph->name).filename().string();
   setup.layout = lay_out(samples, model.graph.get(), options.spec, options.seed);
   if (!model.graph) setup.spec.dynamic = setup.layout.dynamic;
   setup.candidates = candidates_to_try(options.candidates, strategy);
@@ -90,7 +94,7 @@ TunePlan dry_run(const ModelSource& model, const Samples& samples, const Strateg
                  const TuneOptions& options) {
   const TuningSetup setup = set_up(model, samples, strategy, options);
   TunePlan plan;
-  plan.model = model.graph && options.spec.name.empty() ? model.graph->name : options.spec.name;
+  plan.model = setup.spec.name;
   plan.strategy = strategy.name;
   for (size_t i = 0; i < setup.candidates.size(); ++i)
     plan.candidates.push_back(

@@ -36,6 +36,12 @@ class Tune(CliTest):
         self.assertIn("wrote tuned.json", done.stderr)
         self.assertIn("is sound", self.ok("verify", "tuned.ht").stdout)
 
+    def test_no_folder_of_this_machine_is_named_in_the_file(self):
+        self.ok("tune", FOLDER / "block.pt2", *FEW, "--no-cache", "-o", FOLDER / "moved.ht")
+        saved = (FOLDER / "moved.ht").read_bytes()
+        self.assertIn(b"block.pt2", saved)
+        self.assertNotIn(os.fsencode(FOLDER), saved)
+
     def test_run_takes_the_backend_that_was_saved(self):
         self.ok("tune", "block.pt2", *SHORT, "--strategy", "one", "--candidate", "int8wo", "--no-cache", "-o", "one.ht")
         self.ok("run", "block.pt2", "--outputs", "eager.safetensors")

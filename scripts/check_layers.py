@@ -23,7 +23,7 @@ MAY_USE = {
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "quant", "backend"},
-    "harness": {"base", "archive"},
+    "harness": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune"},
     "tune": {"base", "archive", "cpu", "graph", "capture", "quant", "compiler", "backend", "checkpoint"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}

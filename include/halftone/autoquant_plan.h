@@ -1,0 +1,110 @@
+// What autoquant decided, layer by layer, and why: a readable file that can be edited and replayed.
+// docs/autoquant.md.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "halftone/quant_config.h"
+#include "halftone/quantize.h"
+
+namespace halftone {
+
+/// A scheme that was looked at for a layer. "fp32": the layer as it is, on Halftone's own kernels.
+struct AutoquantCandidate {
+  std::string scheme;  ///< as in autoquant_schemes()
+  std::optional<double>
+      milliseconds;  ///< of one call of the model, mean over the shapes by how often each is seen
+  std::optional<double>
+      error;         ///< 1 - cosine of the layer's output to fp32's, on recorded activations, the worst
+  std::string note;  ///< why it was refused; empty: it may be chosen
+  bool operator==(const AutoquantCandidate&) const = default;
+};
+
+/// Activations that calibration saw at a layer's input.
+struct AutoquantShape {
+  std::vector<int64_t> sizes;
+  std::string dtype;  ///< "f32"
+  int64_t calls = 0;
+  bool operator==(const AutoquantShape&) const = default;
+};
+
+struct AutoquantLayer {
+  std::string name;  ///< qualified
+  std::string kind;  ///< as LayerInfo::kind
+  int64_t n = 0;
+  int64_t k = 0;
+  std::vector<std::string> together;   ///< others that read the same input: measured, decided and run as one
+  std::vector<AutoquantShape> shapes;  ///< empty: calibration did not see the layer, and it stays as it is
+  std::vector<AutoquantCandidate> candidates;
+  std::string choice;  ///< a scheme
+  std::string
+      reason;  ///< "fastest of 7 within the layer's bound", "given back: …", "not seen in calibration"
+  bool operator==(const AutoquantLayer&) const = default;
+};
+
+/// A way to quantize the whole model that was measured beside the others at the end, in turns.
+struct AutoquantRun {
+  std::string name;         ///< "plan", "fp32", "all int8dq-7bit"
+  double milliseconds = 0;  ///< as AutoquantCandidate::milliseconds
+  double relative = 0;      ///< to fp32, median of ratios round by round
+  double least_cosine = 0;  ///< of the model's results to fp32's on held-out samples
+  bool holds = false;       ///< the accuracy budget
+  bool chosen = false;
+  bool operator==(const AutoquantRun&) const = default;
+};
+
+struct AutoquantPlan {
+  std::string model;
+  std::string model_hash;  ///< SHA-256 of graph and tensors as they were before
+  std::string cpu, isa;
+  int threads = 0;
+  std::string version;                 ///< of Halftone
+  std::string measured_at;             ///< UTC
+  double least_cosine = 0;             ///< asked for, of the model
+  double least_layer_cosine = 0;       ///< asked for, of a layer
+  double cosine = 0;                   ///< reached by the model on held-out samples, the least
+  std::vector<AutoquantLayer> layers;  ///< in the model's order
+  std::vector<AutoquantRun> runs;
+  double seconds = 0;  ///< that planning took when it was measured
+  std::vector<std::string> notes;
+  bool operator==(const AutoquantPlan&) const = default;
+
+  /// A config for each layer that has a choice other than fp32, as patterns for QuantizeOptions::overrides.
+  std::vector<std::pair<std::string, QuantConfig>> overrides() const;
+  bool quantizes() const;  ///< any layer at all
+  /// A table of at most 100 columns, the runs and the notes.
+  std::string to_text() const;
+  std::string to_json() const;  ///< indented, for people
+  /// Written by to_json(), or edited by hand: a "choice" may be any of autoquant_schemes(), and everything
+  /// but "layers" with "name" and "choice" may be left out. kCorruptFile, with `file` and the place
+  /// ("layers[3].choice"), for unknown keys, schemes (with the nearest), wrong types and a layer twice.
+  static AutoquantPlan from_json(std::string_view json, std::string_view file);
+};
+
+AutoquantPlan read_autoquant_plan(const std::string& path);
+void write_autoquant_plan(const std::string& path, const AutoquantPlan& plan);  ///< atomically
+
+/// A name that a plan may hold, and what it does; "fp32" has no config.
+struct AutoquantScheme {
+  std::string name;
+  std::optional<QuantConfig> config;
+};
+/// "fp32", those of schemes(), and "int8dq-7bit", "int4wo-int8act".
+const std::vector<AutoquantScheme>& autoquant_schemes();
+/// kInvalidArgument with the nearest name.
+const AutoquantScheme& autoquant_scheme(std::string_view name);
+
+class GraphModule;
+
+/// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, where the model has no
+/// such layer, where it has other sizes, and where a scheme refuses it; the model is as it was then. Layers
+/// that the plan does not name stay as they are. The same model and plan give the same bytes.
+QuantizeReport apply_plan(GraphModule& module, const AutoquantPlan& plan);
+QuantizeReport apply_plan(torch::nn::Module& module, const AutoquantPlan& plan);
+
+}  // namespace halftone

@@ -1,0 +1,85 @@
+// Benchmark suites: which models there are, how one is run, and how many are, each in a process of its own.
+// What comes out: bench_results.h. docs/bench.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "halftone/baseline.h"
+#include "halftone/bench_results.h"
+#include "halftone/progress.h"
+
+namespace halftone {
+
+struct BenchModelInfo {
+  std::string name;  ///< "mlp_mixer"
+  std::string what;  ///< one line for people: sizes, what it stands for
+  int64_t batch_size = 1;
+  bool trains = true;  ///< has a training step
+};
+/// C++ modules with random weights, the same on every machine: at least twelve.
+const std::vector<BenchModelInfo>& bench_models();
+
+/// One row of a benchmark run.
+struct BenchJob {
+  std::string model;                 ///< a name of bench_models(), or a .pt2 or .ht file
+  std::string mode = "inference";    ///< or "training"
+  std::string scheme = "noquant";    ///< bench_schemes(); noquant only, in training
+  std::string backend = "halftone";  ///< in training: a backend of compile(module)
+  bool performance = true;           ///< times, interleaved with eager's
+  bool accuracy = true;              ///< the answers (in training: results and gradients) against eager's
+  bool layers = true;                ///< time and error by layer, and the plan of autoquant
+  int64_t batch_size = 0;            ///< 0: the model's own
+  double seconds = 4;                ///< for the times
+  int threads = 0;                   ///< 0: as many as there are
+  uint64_t seed = 0;
+  BaselineOptions baseline;
+  std::string cache_dir;  ///< of autoquant; empty: none
+  bool operator==(const BenchJob&) const = default;
+};
+
+/// The seeds' five ("noquant", "int8dynamic", "int8weightonly", "int4weightonly", "autoquant") and
+/// autoquant_schemes().
+std::vector<std::string> bench_schemes();
+
+/// In this process. What the model or the backend throws is the row's accuracy word and error.
+/// kInvalidArgument for a job that makes no sense: an unknown model (with the nearest), scheme, mode,
+/// backend.
+BenchRow run_bench(const BenchJob& job);
+
+/// A job as one line, for a child process, and the child's whole work: a job's JSON in, a row's JSON out.
+/// Never throws.
+std::string to_json(const BenchJob& job);
+BenchJob bench_job_from_json(std::string_view json);
+std::string run_bench_child(std::string_view job_json);
+
+struct BenchRunOptions {
+  /// A program and its first arguments, which gets the job's JSON as one more and prints run_bench_child():
+  /// {"…/halftone", "bench-child"}. Empty: all jobs run in this process.
+  std::vector<std::string> command;
+  double timeout = 300;      ///< seconds a job; then the child is killed and the row's accuracy is "timeout"
+  int64_t memory_limit = 0;  ///< bytes that a child may allocate; past it the row is "OOM". 0: none
+  ProgressCallback progress;
+  std::function<void(const BenchRow&)> row;  ///< as each is done: for appending to a file
+};
+/// Every job is a row, a crash too. The machine is filled in.
+BenchResults run_bench_suite(const std::vector<BenchJob>& jobs, const BenchRunOptions& options = {});
+BenchMachine this_machine();
+
+/// Which of the models run: patterns as in QuantizeOptions, and every N-th from the K-th on.
+struct BenchSelection {
+  std::string only;     ///< empty: all
+  std::string exclude;  ///< empty: none
+  int part = 1, parts = 1;
+};
+/// "2/4". kInvalidArgument for anything else.
+void set_partition(BenchSelection& selection, std::string_view text);
+/// `suite`: "builtin", a folder of .pt2 files, or one file. Names and paths for BenchJob::model, sorted.
+/// kInvalidArgument where nothing is left, kNotFound where there is no such suite.
+std::vector<std::string> select_bench_models(const std::string& suite, const BenchSelection& selection = {});
+
+}  // namespace halftone

@@ -1,0 +1,47 @@
+// Plain perceptrons: a wide one, whose weights are most of the work, and one whose layers are so small that a
+// call is all overhead.
+#include <ATen/ops/relu.h>
+#include <ATen/ops/tanh.h>
+
+#include "harness/suite/builders.h"
+
+namespace halftone {
+namespace {
+
+struct SuitePerceptron : torch::nn::Module {
+  using Activation = at::Tensor (*)(const at::Tensor&);
+  SuitePerceptron(const std::vector<int64_t>& widths, Activation activation) : activation(activation) {
+    for (size_t i = 0; i + 1 < widths.size(); ++i)
+      layers.push_back(
+          register_module("fc" + std::to_string(i), torch::nn::Linear(widths[i], widths[i + 1])));
+  }
+  at::Tensor forward(at::Tensor x) {
+    for (size_t i = 0; i < layers.size(); ++i) {
+      x = layers[i](x);
+      if (i + 1 < layers.size()) x = activation(x);
+    }
+    return x;
+  }
+  std::vector<torch::nn::Linear> layers;
+  Activation activation;
+};
+
+SuiteModel make_perceptron(const std::vector<int64_t>& widths, SuitePerceptron::Activation activation) {
+  SuiteModel model = one_tensor_model(std::make_shared<SuitePerceptron>(widths, activation));
+  model.sample = float_sample({widths.front()});
+  model.loss = label_loss;
+  model.input_names = {"features"};
+  return model;
+}
+
+}  // namespace
+
+SuiteModel make_mlp() {
+  return make_perceptron({1024, 2048, 2048, 2048, 2048, 1000}, at::relu);
+}
+
+SuiteModel make_tiny_mlp() {
+  return make_perceptron({32, 48, 48, 32, 16, 8}, at::tanh);
+}
+
+}  // namespace halftone

@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "harness/results/files.h"
+#include "archive/text_file.h"
 #include "harness/results/rows_csv.h"
 #include "harness/results/test_rows.h"
 

@@ -1,11 +1,11 @@
 #include <array>
 #include <span>
 
+#include "archive/text_file.h"
 #include "base/errors.h"
 #include "base/sha256.h"
 #include "halftone/bench_results.h"
 #include "harness/results/assets.h"
-#include "harness/results/files.h"
 #include "harness/results/text.h"
 
 namespace halftone {

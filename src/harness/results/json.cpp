@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/atomic_file.h"
+#include "archive/text_file.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "halftone/bench_results.h"
 #include "harness/results/fields.h"
-#include "harness/results/files.h"
 #include "harness/results/text.h"
 
 namespace halftone {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "archive/text.h"
-#include "harness/results/payloads.h"
+#include "archive/test_payloads.h"
 #include "harness/results/rows_csv.h"
 #include "harness/results/test_rows.h"
 #include "harness/results/text.h"

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "archive/text_file.h"
 #include "base/errors.h"
 #include "halftone/bench_results.h"
-#include "harness/results/files.h"
 
 namespace halftone {
 namespace {

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <charconv>
 
+#include "archive/text_file.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "harness/results/fields.h"
-#include "harness/results/files.h"
 #include "harness/results/text.h"
 
 namespace halftone {

@@ -1,4 +1,4 @@
-#include "harness/results/files.h"
+#include "archive/text_file.h"
 
 #include "archive/atomic_file.h"
 #include "archive/file_bytes.h"

@@ -1,11 +1,11 @@
-// Texts that break careless programs, for tests: testdata/payloads.json.
+// Texts that break careless programs, for tests: those of src/harness/results/testdata/payloads.json.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
-#include "harness/results/files.h"
+#include "archive/text_file.h"
 
 namespace halftone {
 

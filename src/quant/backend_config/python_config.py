@@ -81,4 +81,5 @@ def main():
         pathlib.Path(folder, f"{name}.json").write_text(json.dumps(content, indent=1))
 
 
-main()
+if __name__ == "__main__":
+    main()

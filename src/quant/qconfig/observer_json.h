@@ -1,0 +1,20 @@
+// How observers and qconfigs stand in JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "halftone/qconfig.h"
+
+namespace halftone::qconfig {
+
+using Json = nlohmann::ordered_json;
+
+Json observer_json(const ObserverConfig& config);
+ObserverConfig read_observer(const JsonCursor& place);
+/// null where there is none.
+Json qconfig_json(const QConfigMapping::Value& value);
+/// Also the name of one: "default_dynamic".
+QConfigMapping::Value read_qconfig(const JsonCursor& place);
+
+}  // namespace halftone::qconfig

@@ -37,6 +37,10 @@ struct RangeEnd {
 /// off. The upper end is four times the largest sample at most: a range may be without end, and time is not.
 std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& layout);
 
+/// The call with another size of its batch, the first dimension of the graph's first tensor: its elements are
+/// repeated or cut off. kInvalidArgument where the graph has a fixed size there.
+Sample with_batch(const GraphModule& graph, const Sample& sample, int64_t batch);
+
 /// The same call with copies of its tensors: for models that write to their inputs.
 Sample copy_of(const Sample& sample);
 

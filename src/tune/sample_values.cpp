@@ -137,6 +137,17 @@ Sample copy_of(const Sample& sample) {
   });
 }
 
+Sample with_batch(const GraphModule& graph, const Sample& sample, int64_t batch) {
+  FlatCall call = bind(graph, sample);
+  for (const GraphInput* input : call.inputs) {
+    if (!input->value->meta() || input->value->meta()->sizes.empty()) continue;
+    const SymExpr& size = input->value->meta()->sizes[0];
+    if (!size.is_symbol()) break;
+    return with_size(graph, std::move(call), size.symbol(), batch);
+  }
+  fail(ErrorCode::kInvalidArgument, "{}: its batch has a fixed size, {} is not possible", graph.name, batch);
+}
+
 std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& layout) {
   std::map<std::string, int64_t> largest;
   for (const Sample& call : layout.shape_calls) {

@@ -8,8 +8,10 @@
 // may hang.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "halftone/backend_kind.h"
 #include "halftone/tune.h"
@@ -32,11 +34,23 @@ class TrialRunner {
   std::filesystem::path folder_;
 };
 
+enum class ChildEnd {
+  kDone,      ///< with code 0
+  kExitCode,  ///< with another one
+  kSignal,
+  kTimeout,  ///< killed here
+  kMemory,   ///< killed here
+};
+
 /// How a program ended that was given `arguments` (the program first).
 struct ChildOutcome {
   std::string output;   ///< of stdout
+  std::string errors;   ///< the end of stderr
   std::string failure;  ///< "it crashed (SIGSEGV)", "it took more than 5 s", …; empty: it ended with code 0
+  ChildEnd end = ChildEnd::kDone;
 };
-ChildOutcome run_child(const std::vector<std::string>& arguments, double seconds);
+/// `memory`: bytes that the child may keep in memory beside files that it maps, looked at every 10 ms; 0: no
+/// limit. kIo where it cannot be started.
+ChildOutcome run_child(const std::vector<std::string>& arguments, double seconds, int64_t memory = 0);
 
 }  // namespace halftone

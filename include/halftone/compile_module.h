@@ -18,6 +18,11 @@ struct CompileModuleOptions {
   CompilerOptions options;           ///< for the backend
   /// Make one graph for all sizes where that works (inference only; training is compiled for each size).
   bool dynamic = false;
+  /// The same, but only from the second size on: the first one gets a graph of its own.
+  bool automatic_dynamic = false;
+  /// A parameter whose sizes are not those of the first compilation any more: true: kState, naming it; false:
+  /// compiled again.
+  bool static_parameters = false;
   size_t cache_limit = 8;  ///< graphs that are kept
   /// What a call does that would need one more.
   enum class PastLimit {

@@ -1,6 +1,7 @@
 #include "halftone/compile_module.h"
 
 #include <ATen/core/grad_mode.h>
+#include <fmt/ranges.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ class CallKey {
     for (size_t i = 0; i < leaves.size(); ++i) add_leaf(leaves, i);
     if (module) add_module(*module);
   }
+  bool has_sizes() const { return sizes_; }
   bool operator<(const CallKey& other) const {
     return std::tie(numbers_, texts_) < std::tie(other.numbers_, other.texts_);
   }
@@ -69,6 +71,7 @@ class CallKey {
   void add_tensor(const at::Tensor& tensor) {
     add(static_cast<int64_t>(reinterpret_cast<intptr_t>(tensor.unsafeGetTensorImpl())));
     add(tensor.defined() && tensor.requires_grad());
+    for (int64_t i = 0; tensor.defined() && i < tensor.dim(); ++i) add(tensor.size(i));
     const bool dense = tensor.defined() && tensor.has_storage();
     add(dense ? static_cast<int64_t>(reinterpret_cast<intptr_t>(tensor.const_data_ptr())) : 0);
   }
@@ -109,7 +112,9 @@ struct CompiledModule::State {
 
   std::shared_mutex mutex;
   std::map<CallKey, std::shared_ptr<const Compiled>> graphs;
+  std::map<CallKey, CallKey> first_sizes;  ///< of calls that are alike but for their sizes
   std::mutex compiling;
+  std::map<std::string, std::vector<int64_t>> parameter_sizes;  ///< at the first compilation
   std::atomic<int64_t> calls{0}, compilations{0}, eager_calls{0};
 
   std::shared_ptr<const Compiled> find(const CallKey& key) {
@@ -126,12 +131,38 @@ struct CompiledModule::State {
 
   std::shared_ptr<const Compiled> make(const CallKey& key, const std::vector<c10::IValue>& args,
                                        bool gradients) {
-    auto made =
-        std::make_shared<const Compiled>(gradients ? compile_training(args) : compile_inference(args));
+    if (options.static_parameters && module) check_parameter_sizes();
+    auto made = std::make_shared<const Compiled>(
+        gradients ? compile_training(args) : compile_inference(args, options.dynamic || !key.has_sizes()));
     ++compilations;
     const std::unique_lock lock(mutex);
     graphs[key] = made;
     return made;
+  }
+
+  void check_parameter_sizes() {
+    const bool first = parameter_sizes.empty();
+    for (const auto& item : module->named_parameters()) {
+      if (!item.value().defined()) continue;
+      const std::vector<int64_t> now = item.value().sizes().vec();
+      const auto [known, fresh] = parameter_sizes.emplace(item.key(), now);
+      if (!first && fresh)
+        fail(ErrorCode::kState, "compile: parameter \"{}\" was not there at the first compilation",
+             item.key());
+      if (known->second != now) {
+        fail(ErrorCode::kState,
+             "compile: parameter \"{}\" is [{}] now and was [{}] when the module was compiled "
+             "(CompileModuleOptions::static_parameters)",
+             item.key(), fmt::join(now, ", "), fmt::join(known->second, ", "));
+      }
+    }
+  }
+
+  /// Whether a call like this one has been seen with other sizes.
+  bool is_second_size(const CallKey& any_size, const CallKey& sized) {
+    const std::unique_lock lock(mutex);
+    const CallKey& first = first_sizes.emplace(any_size, sized).first->second;
+    return first < sized || sized < first;
   }
 
   /// The backend's own AotAutograd, or one around its compiler.
@@ -159,11 +190,11 @@ struct CompiledModule::State {
     return compile(nothing, forward, args, given);
   }
 
-  Compiled compile_inference(const std::vector<c10::IValue>& args) const {
+  Compiled compile_inference(const std::vector<c10::IValue>& args, bool dynamic) const {
     if (const auto* known = compiler.target<AotAutograd>()) return {trace_from(*known, args), {}};
     CaptureOptions capture_options;
     capture_options.keep_random = true;
-    capture_options.find_dynamic = options.dynamic;
+    capture_options.find_dynamic = dynamic;
     const auto graph =
         module ? capture(*module, forward, args, capture_options) : capture(forward, args, capture_options);
     for (const std::string& note : graph->notes) log(LogLevel::kInfo, "compile: {}", note);
@@ -225,14 +256,16 @@ struct CompiledModule::State {
     std::vector<c10::IValue> leaves;
     const TreeSpec nesting = tree_of(c10::ivalue::Tuple::create(args), leaves);
     const bool gradients = needs_gradients(leaves);
-    if (options.dynamic && !gradients) {
+    const auto key = [&](bool sizes) { return CallKey(leaves, nesting, module.get(), sizes); };
+    if (!gradients &&
+        (options.dynamic || (options.automatic_dynamic && is_second_size(key(false), key(true))))) {
       try {
-        return run_graph(CallKey(leaves, nesting, module.get(), /*sizes=*/false), args, gradients);
+        return run_graph(key(false), args, gradients);
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kGuard) throw;  // of other sizes: a graph of their own
       }
     }
-    return run_graph(CallKey(leaves, nesting, module.get(), /*sizes=*/true), args, gradients);
+    return run_graph(key(true), args, gradients);
   }
 
   c10::IValue run_graph(const CallKey& key, const std::vector<c10::IValue>& args, bool gradients) {

@@ -1,5 +1,5 @@
 // fuse_norm: layer_norm, native_layer_norm, rms_norm and x · rsqrt(mean(x²) + eps) · w over the last
-// dimension become halftone::norm, which takes the sum before it as well.
+// dimension become halftone::norm.
 #include <limits>
 
 #include "compiler/passes/alias.h"
@@ -109,7 +109,7 @@ class NormFuser {
       if (!norm) norm = try_spelled_rms(*node, constants_);
       if (norm) try_fuse(*norm, *node);
     }
-    if (fused_ > 0) context_.note("{} norms, {} with the sum before them", fused_, sums_);
+    if (fused_ > 0) context_.note("{} norms", fused_);
     return fused_ > 0;
   }
 
@@ -129,10 +129,8 @@ class NormFuser {
     else if (aliases_.is_written(norm.x) || aliases_.is_written(norm.result))
       why = "its input or result is written";
     if (!why.empty()) return context_.note("%{} is not fused: {}", norm.result->name(), why);
-    Node* sum = try_sum(norm.x);
-    Value* x = sum != nullptr ? try_tensor(*sum, "self") : norm.x;
-    std::vector<NamedArgument> inputs = {{"x", x},
-                                         {"residual", sum != nullptr ? operand(*sum, "other") : Argument()},
+    std::vector<NamedArgument> inputs = {{"x", norm.x},
+                                         {"residual", {}},
                                          {"gamma", optional_tensor(norm.gamma)},
                                          {"beta", optional_tensor(norm.beta)},
                                          {"kind", std::string(norm.kind)},
@@ -143,29 +141,15 @@ class NormFuser {
         {norm.result->name() + "_sum", ValueType::kTensor, contiguous_meta(meta.dtype, meta.sizes)}};
     for (OutputSpec& spec : quantized_specs(norm.result->name(), meta, false))
       more.push_back(std::move(spec));
-    // Where the sum stood, so that its other readers find it; the weights are inputs of the graph.
-    Node* before = sum != nullptr ? sum : norm.result->producer();
-    const Source source = node.source();
-    Node* fused =
-        replace_value(norm.result, before, "halftone::norm", std::move(inputs), std::move(more), source);
+    replace_value(norm.result, norm.result->producer(), "halftone::norm", std::move(inputs), std::move(more),
+                  node.source());
     ++fused_;
-    if (sum == nullptr) return;
-    context_.graph.replace_all_uses(sum->output(), fused->output(1));
-    ++sums_;
-  }
-
-  Node* try_sum(const Value* x) const {
-    Node* sum = try_producer(x, {"aten::add.Tensor"});
-    if (sum == nullptr || try_number(*sum, "alpha") != 1.0 || !is_contiguous(x)) return nullptr;
-    const Value *a = try_tensor(*sum, "self"), *b = try_tensor(*sum, "other");
-    const bool plain = a != nullptr && b != nullptr && is_float(a) && is_float(b) && same_sizes(a, b);
-    return plain && !aliases_.is_written(a) && !aliases_.is_written(b) ? sum : nullptr;
   }
 
   PassContext& context_;
   Constants constants_;
   AliasSets aliases_;
-  size_t fused_ = 0, sums_ = 0;
+  size_t fused_ = 0;
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// canonical_linear, fuse_linear, fuse_activation, fuse_residual, fuse_norm, join_linears, fold_scalars.
+// canonical_linear, fuse_linear, fuse_activation, fuse_residual, fuse_norm, fuse_norm_sum, join_linears, fold_scalars.
 #include "compiler/passes/test_support.h"
 
 namespace halftone::compiler {
@@ -92,7 +92,10 @@ TEST(Fuse, LinearActivationResidualNorm) {
 }
 
 TEST(Fuse, NormTakesTheSumWhereNoLinearDoes) {
-  const Rewritten graphs = rewrite(kBlock, weights(), {"fuse_norm"});
+  const Rewritten apart = rewrite(kBlock, weights(), {"fuse_norm"});
+  EXPECT_EQ(apart.count("aten::add.Tensor"), 1);
+  EXPECT_EQ(apart.count("halftone::norm"), 1);
+  const Rewritten graphs = rewrite(kBlock, weights(), {"fuse_norm", "fuse_norm_sum"});
   EXPECT_EQ(graphs.count("aten::add.Tensor"), 0);
   EXPECT_EQ(graphs.count("halftone::norm"), 1);
   expect_same_results(graphs, {at::randn({5, 4}), at::randn({5, 6})}, 1e-5);

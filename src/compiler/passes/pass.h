@@ -45,6 +45,7 @@ bool rewrite_fuse_linear(PassContext& context);
 bool rewrite_fuse_activation(PassContext& context);
 bool rewrite_fuse_residual(PassContext& context);
 bool rewrite_fuse_norm(PassContext& context);
+bool rewrite_fuse_norm_sum(PassContext& context);
 bool rewrite_join_linears(PassContext& context);
 bool rewrite_quantize_once(PassContext& context);
 bool rewrite_drop_unused(PassContext& context);

@@ -6,7 +6,7 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers performance accuracy format lint clean help
+.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers bench-suite performance accuracy format lint clean help
 
 all: build
 
@@ -45,6 +45,9 @@ bench-peers: build ## kernels, MiniLM and ViT-B/16 beside PyTorch, ONNX Runtime 
 	@scripts/bench_kernels $(BUILD) --ort
 	@scripts/bench_encoder $(BUILD) --peers
 	@scripts/bench_vision $(BUILD) --peers
+
+bench-suite: build ## the whole suite of halftone bench: CSV, JSON and HTML in build/bench, its table in docs/performance.md
+	@scripts/bench_suite $(BUILD)
 
 performance: build ## everything that bench-peers and the load benchmark measure, as docs/performance.md; wants a quiet machine
 	@scripts/performance $(BUILD) docs/performance.md

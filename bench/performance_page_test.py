@@ -1,4 +1,5 @@
 """scripts/performance_page.py on a few made-up figures: every part is there, other machines' sections stay."""
+import copy
 import json
 import pathlib
 import sys
@@ -25,6 +26,16 @@ def lines(rows):
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
+SUITE = {"format": "halftone-bench", "machine": {"cpu": "Some CPU", "isa": "avx2", "threads": 2, "date": "2026-01-02T03:04:05Z"}, "rows": [
+    {"name": "mlp", "batch_size": 16, "mode": "inference", "scheme": "noquant", "backend": "halftone", "accuracy": "pass", "speedup": 2.0,
+     "abs_latency": 4.0, "cosine": 1.0, "bytes": 4000000},
+    {"name": "mlp", "batch_size": 16, "mode": "inference", "scheme": "autoquant", "backend": "halftone", "accuracy": "pass", "speedup": 8.0,
+     "abs_latency": 1.0, "cosine": 0.9987, "bytes": 1000000},
+    {"name": "a|b", "batch_size": 1, "mode": "inference", "scheme": "noquant", "backend": "halftone", "accuracy": "timeout", "error": "late"},
+    {"name": "mlp", "batch_size": 16, "mode": "training", "scheme": "noquant", "backend": "halftone", "accuracy": "pass", "speedup": 1.25,
+     "abs_latency": 9.0, "compression_ratio": 1.1}]}
+
+
 class PerformancePage(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -37,8 +48,8 @@ class PerformancePage(unittest.TestCase):
         part = {"cpu": cpu, "cores": 2, "isa": isa, "peaks": [PEAKS], "results": [KERNEL]}
         (self.folder / "linear-2.json").write_text(json.dumps(part))
 
-    def make(self):
-        sys.argv = ["performance_page.py", str(self.folder), str(self.page)]
+    def make(self, *options):
+        sys.argv = ["performance_page.py", *options, str(self.folder), str(self.page)]
         performance_page.main()
         return self.page.read_text(encoding="utf-8")
 
@@ -60,8 +71,34 @@ class PerformancePage(unittest.TestCase):
 
     def test_what_was_not_measured_is_said(self):
         text = self.make()
-        self.assertEqual(text.count("not measured.\n"), 5)  # encoder, ViT, loading, training, the other kind of CPU
+        self.assertEqual(text.count("not measured.\n"), 6)  # encoder, ViT, loading, training, the suite, the other kind of CPU
         self.assertIn("## CPUs with AVX-512 VNNI (Intel Ice Lake)\n\nnot measured.", text)
+
+    def test_the_suite(self):
+        (self.folder / "suite.json").write_text(json.dumps(SUITE))
+        text = self.make()
+        self.assertIn("| model | batch | noquant | autoquant | eager ms | best ms | MB |", text)
+        self.assertIn("| mlp | 16 | 2.00 | 8.00 (.9987) | 8.00 | 1.00 | 4.0 → 1.0 |", text)
+        self.assertIn("| a\\|b | 1 | **timeout** | – | – | – | – |", text)
+        self.assertIn("| geometric mean |  | 2.00 | 8.00 |  |  |  |", text)
+        self.assertIn("| mlp | 16 | 1.25 | 1.10 | pass |", text)
+
+    def test_the_suite_alone(self):
+        (self.folder / "suite.json").write_text(json.dumps(SUITE))
+        before = self.make()
+        faster = copy.deepcopy(SUITE)
+        faster["rows"][1]["speedup"] = 4.0
+        (self.folder / "suite.json").write_text(json.dumps(faster))
+        after = self.make("--suite")
+        for old, new in (("8.00 (.9987) | 8.00", "4.00 (.9987) | 4.00"), ("mean |  | 2.00 | 8.00", "mean |  | 2.00 | 4.00")):
+            self.assertIn(old, before)
+            before = before.replace(old, new)
+        self.assertEqual(before, after)
+        self.page.unlink()  # a machine of which nothing else is known
+        alone = self.make("--suite")
+        self.assertIn("## Some CPU, 2 threads, avx2", alone)
+        self.assertIn("| mlp | 16 |", alone)
+        self.assertEqual(alone, self.make("--suite"))
 
     def test_other_machines_stay(self):
         self.make()

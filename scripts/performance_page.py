@@ -2,9 +2,10 @@
 """Writes docs/performance.md from what `make performance` measured.
 
     performance_page.py FOLDER PAGE
+    performance_page.py --suite FOLDER PAGE     only the table of the suite, as `make bench-suite` measured it
 
 FOLDER holds linear-*.json and attention-*.json of kernels_bench_peers, ort-*.jsonl where ONNX Runtime ran, encoder.jsonl and
-vision.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench. A part that is not there is called "not measured".
+vision.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench, suite.json of halftone bench. A part that is not there is called "not measured".
 The page has one section a kind of machine: that of the machine in FOLDER is replaced, the others are kept.
 """
 import datetime
@@ -14,6 +15,7 @@ import re
 import sys
 
 import model_tables
+import suite_tables
 
 HEAD = """# Performance, machine by machine
 
@@ -37,7 +39,8 @@ SECTION = re.compile(r"<!-- isa (\w+) -->\n(.*?)(?=<!-- isa |\Z)", re.DOTALL)
 
 
 def load(folder):
-    data = [json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))]
+    paths = sorted([*folder.glob("linear-*.json"), *folder.glob("attention-*.json")])
+    data = [json.loads(path.read_text()) for path in paths]
     if not data:
         sys.exit(f"performance_page: no JSON in {folder}")
     if len({(d["cpu"], d["isa"]) for d in data}) != 1:
@@ -69,7 +72,7 @@ def case_row(row):
             number(row["to_rival"])]
 
 
-def suite_tables(rows, suite):
+def kernel_tables(rows, suite):
     lines = []
     keys = sorted({(r["n"] if suite == "linear" else 0, r["k"], r["threads"]) for r in rows if r["suite"] == suite})
     for n, k, threads in keys:
@@ -156,26 +159,39 @@ def section(data, ort, folder):
     lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", "", f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
     lines += model_section(folder, "encoder", "all-MiniLM-L6-v2 (batch, tokens)")
     lines += model_section(folder, "vision", "ViT-B/16 at 224² (batch)")
-    lines += load_section(folder) + training_section(folder) + ["### Kernels", ""]
+    lines += load_section(folder) + training_section(folder) + suite_tables.section(folder) + ["### Kernels", ""]
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
                     for t, p in sorted(largest.items())])
     names = sorted({(r["contender"], r["kernel"]) for r in rows})
     lines += ["Kernels: " + "; ".join(f"{label} is `{kernel}`" for label, kernel in names) + ".", ""]
-    lines += slower_list(rows) + suite_tables(rows, "linear") + suite_tables(rows, "attention")
+    lines += slower_list(rows) + kernel_tables(rows, "linear") + kernel_tables(rows, "attention")
     return "\n".join(lines + (ort_table(ort, rows) if ort else []))
 
 
-def main():
-    folder, page = map(pathlib.Path, sys.argv[1:3])
-    data, ort = load(folder)
-    sections = dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
-    sections[data[0]["isa"]] = section(data, ort, folder)
+def read_sections(page):
+    return dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
+
+
+def write_sections(page, sections):
     for isa, name in KINDS.items():
         sections.setdefault(isa, f"## {name}\n\nnot measured.\n")
     text = HEAD + "".join(f"\n<!-- isa {isa} -->\n{body.strip()}\n" for isa, body in sorted(sections.items()))
     page.write_text(text, encoding="utf-8")
     print(f"wrote {page}")
+
+
+def main():
+    only_suite = sys.argv[1] == "--suite"
+    folder, page = map(pathlib.Path, sys.argv[-2:])
+    sections = read_sections(page)
+    if only_suite:
+        isa, body = suite_tables.replaced(folder, sections)
+    else:
+        data, ort = load(folder)
+        isa, body = data[0]["isa"], section(data, ort, folder)
+    sections[isa] = body
+    write_sections(page, sections)
 
 
 if __name__ == "__main__":

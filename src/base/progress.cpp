@@ -6,6 +6,27 @@
 #include <utility>
 
 namespace halftone {
+namespace {
+
+/// Names are anybody's: a control character in one must not reach the terminal, nor half a character.
+std::string as_one_line(std::string line, size_t width) {
+  const auto continues = [&](size_t at) { return (static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80U; };
+  if (line.size() > width) {
+    size_t end = width;
+    while (end > 0 && continues(end)) --end;
+    line.resize(end);
+  }
+  for (size_t i = 0; i < line.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(line[i]);
+    const bool is_c1 =
+        byte == 0xC2U && i + 1 < line.size() && static_cast<unsigned char>(line[i + 1]) < 0xA0U;
+    if (byte < 0x20U || byte == 0x7FU || is_c1) line[i] = '?';
+    if (is_c1) line.erase(i + 1, 1);
+  }
+  return line;
+}
+
+}  // namespace
 
 std::string render_progress(int64_t done, int64_t total, std::string_view what, int width) {
   constexpr int kBar = 30;
@@ -14,8 +35,7 @@ std::string render_progress(int64_t done, int64_t total, std::string_view what, 
   const auto filled = static_cast<int>(kBar * done / total);
   std::string line = fmt::format("[{}{}] {:>5}/{}  {}", std::string(filled, '#'),
                                  std::string(kBar - filled, '.'), done, total, what);
-  if (std::cmp_greater(line.size(), std::max(width, 0))) line.resize(std::max(width, 0));
-  return line;
+  return as_one_line(std::move(line), static_cast<size_t>(std::max(width, 0)));
 }
 
 }  // namespace halftone

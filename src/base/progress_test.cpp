@@ -14,5 +14,10 @@ TEST(Progress, NeverExceedsTheWidthNorLeavesItsRange) {
   EXPECT_EQ(render_progress(-1, 0, "", 34), "[..............................]  ");
 }
 
+TEST(Progress, NamesDoNothingToTheTerminal) {
+  EXPECT_EQ(render_progress(1, 1, "a\x1b[2J\nb\xC2\x9B", 100).substr(42), "a?[2J?b?");
+  EXPECT_EQ(render_progress(1, 1, "\xC3\xA4\xC3\xA4", 45).substr(42), "\xC3\xA4");  // no half character
+}
+
 }  // namespace
 }  // namespace halftone

@@ -11,6 +11,7 @@
 namespace halftone {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 template <typename Call>
@@ -117,7 +118,9 @@ TEST(Schemes, UnknownNameListsTheKnownAndTheNearest) {
   const std::string message = refusal([] { QuantConfig("int8w0"); });
   EXPECT_THAT(message, HasSubstr("unknown scheme \"int8w0\" (did you mean \"int8wo\"?)"));
   for (const Scheme& scheme : schemes()) EXPECT_THAT(message, HasSubstr(scheme.names.front()));
-  EXPECT_THAT(refusal([] { QuantConfig("autoquant"); }, ErrorCode::kUnsupported), HasSubstr("no config"));
+  EXPECT_THAT(refusal([] { QuantConfig("autoquant"); }, ErrorCode::kUnsupported),
+              AllOf(HasSubstr("no config"), HasSubstr("halftone/autoquant.h"),
+                    HasSubstr("halftone autoquant MODEL")));
 }
 
 TEST(Schemes, EveryNameIsItsConfigAndNoneIsTwice) {

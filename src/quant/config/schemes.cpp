@@ -29,7 +29,8 @@ const QuantConfig& config_named(std::string_view name) {
   // It is a scheme's name in torchao's world; here it measures, so it cannot be a config.
   if (name == "autoquant") {
     fail(ErrorCode::kUnsupported,
-         "\"autoquant\" chooses a scheme for each layer by measuring and is no config; known: {}",
+         "\"autoquant\" chooses a scheme for each layer by measuring and is no config: call autoquant() of "
+         "halftone/autoquant.h, or run: halftone autoquant MODEL -o OUT.ht; known configs: {}",
          fmt::join(known, ", "));
   }
   fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"{}; known: {}", name, did_you_mean(name, known),

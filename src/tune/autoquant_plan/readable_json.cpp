@@ -32,7 +32,7 @@ std::string on_one_line(const LaidOut& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-void lay_out(const LaidOut& json, size_t indent, std::string& text) {
+void write_laid_out(const LaidOut& json, size_t indent, std::string& text) {
   // Two levels: {"sizes": [8, 128], …} is one thing to read.
   const int depth = nesting(json);
   if (depth == 0 || json.empty()) {
@@ -53,7 +53,7 @@ void lay_out(const LaidOut& json, size_t indent, std::string& text) {
     first = false;
     text.append(indent + kStep, ' ');
     if (json.is_object()) text += key_text(key);
-    lay_out(value, indent + kStep, text);
+    write_laid_out(value, indent + kStep, text);
   }
   text += "\n" + std::string(indent, ' ') + (json.is_object() ? "}" : "]");
 }
@@ -62,7 +62,7 @@ void lay_out(const LaidOut& json, size_t indent, std::string& text) {
 
 std::string readable_json(const nlohmann::ordered_json& json) {
   std::string text;
-  lay_out(json, 0, text);
+  write_laid_out(json, 0, text);
   return text;
 }
 

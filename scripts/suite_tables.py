@@ -1,0 +1,109 @@
+"""The benchmark suite's part of docs/performance.md, from suite.json of halftone bench."""
+import json
+import math
+import re
+
+TITLE = "### The benchmark suite (`halftone bench`)"
+BEGIN, END = "<!-- suite -->", "<!-- /suite -->"
+BLOCK = re.compile(f"{BEGIN}.*?{END}\n", re.DOTALL)
+EXPLAINED = """Speed-up over libtorch's eager run of the same C++ module, each row in a process of its own, baseline and candidate in turns; in
+brackets the cosine to eager's results where it is below .9999. A word stands for what went wrong. *best ms*: of the fastest row
+whose answers hold; *MB*: weights as they are stored, without quantization → of the fastest row. Memory: eager's peak / ours."""
+
+
+def read(folder):
+    path = folder / "suite.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def cell(text):
+    """Names are anybody's."""
+    return re.sub(r"\s+", " ", text).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+
+
+def table(header, rows):
+    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
+
+
+def holds(row):
+    return row.get("accuracy", "") in ("pass", "pass_due_to_skip", "") and row.get("speedup", 0) > 0
+
+
+def speed_cell(row):
+    if row is None:
+        return "–"
+    if not holds(row):
+        return f"**{cell(row.get('accuracy', '') or 'no time')}**"
+    cosine = row.get("cosine", 1)
+    return f"{row['speedup']:.2f}" + (f" ({cosine:.4f})".replace("(0.", "(.") if cosine < 0.9999 else "")
+
+
+def geometric_mean(rows):
+    speeds = [row["speedup"] for row in rows if holds(row)]
+    return f"{math.exp(sum(map(math.log, speeds)) / len(speeds)):.2f}" if speeds else "–"
+
+
+def model_row(name, batch, by_scheme, schemes):
+    rows = [by_scheme.get(scheme) for scheme in schemes]
+    good = [row for row in rows if row and holds(row) and row.get("abs_latency")]
+    cells = [cell(name), str(batch), *map(speed_cell, rows)]
+    if not good:
+        return cells + ["–", "–", "–"]
+    best = min(good, key=lambda row: row["abs_latency"])
+    plain = by_scheme.get("noquant", good[0])
+    sizes = [row["bytes"] / 1e6 for row in (plain, best) if row.get("bytes")]
+    # Eager's time is that of the row's own rounds.
+    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", " → ".join(f"{mb:.1f}" for mb in sizes) or "–"]
+
+
+def inference_table(rows):
+    schemes = list(dict.fromkeys(row["scheme"] for row in rows))
+    models = {}
+    for row in rows:
+        models.setdefault((row["name"], row["batch_size"]), {})[row["scheme"]] = row
+    cells = [model_row(name, batch, by_scheme, schemes) for (name, batch), by_scheme in models.items()]
+    means = [geometric_mean([row for row in rows if row["scheme"] == scheme]) for scheme in schemes]
+    cells.append(["geometric mean", "", *means, "", "", ""])
+    return table(["model", "batch", *map(cell, schemes), "eager ms", "best ms", "MB"], cells)
+
+
+def training_table(rows):
+    cells = [[cell(row["name"]), str(row["batch_size"]), speed_cell(row),
+              f"{row['compression_ratio']:.2f}" if row.get("compression_ratio") else "–", cell(row.get("accuracy", ""))] for row in rows]
+    cells.append(["geometric mean", "", geometric_mean(rows), "", ""])
+    return table(["model", "batch", "speed-up", "memory", "accuracy"], cells)
+
+
+def lines_of(results):
+    machine = results.get("machine", {})
+    lines = [BEGIN, TITLE, "", EXPLAINED, "",
+             f"Measured on {machine.get('date', '?')[:10]}, {machine.get('threads', '?')} threads; made by `make bench-suite`.", ""]
+    rows = [row for row in results["rows"] if row["backend"] == "halftone"]
+    inference = [row for row in rows if row["mode"] == "inference"]
+    training = [row for row in rows if row["mode"] == "training"]
+    if inference:
+        lines += ["Inference:", "", *inference_table(inference)]
+    if training:
+        lines += ["Training steps:", "", *training_table(training)]
+    return lines + [END, ""]
+
+
+def section(folder):
+    results = read(folder)
+    return lines_of(results) if results else [BEGIN, TITLE, "", "not measured.", "", END, ""]
+
+
+def replaced(folder, sections):
+    """The machine's kind, and its section with this part of it anew."""
+    results = read(folder)
+    if not results:
+        raise SystemExit(f"suite_tables: no suite.json in {folder}")
+    machine = results["machine"]
+    block = "\n".join(lines_of(results))
+    body = sections.get(machine["isa"], "")
+    if BLOCK.search(body + "\n"):
+        return machine["isa"], BLOCK.sub(lambda _: block, body + "\n", count=1)
+    if "### Kernels" in body:
+        return machine["isa"], body.replace("### Kernels", block + "\n### Kernels", 1)
+    return machine["isa"], f"## {machine['cpu']}, {machine['threads']} threads, {machine['isa']}\n\n{block}"

@@ -49,6 +49,18 @@ std::vector<std::string> bench_schemes();
 /// In this process. What the model or the backend throws is the row's accuracy word and error.
 /// kInvalidArgument for a job that makes no sense: an unknown model (with the nearest), scheme, mode,
 /// backend.
+///
+/// Eager is the C++ module itself, without gradients in inference; of a file, the interpreter.
+/// - accuracy: "pass" without quantization where |got - eager| ≤ 1e-4 |eager| (norms of whole results; in
+///   training 1e-3 for all gradients together); with it, where the cosine of each result is at least 0.98,
+///   0.9 of the int4 schemes, 0.995 of autoquant. What is not finite where eager's is fails.
+/// - times: eager and candidate take turns (measure.h); the speed-up is the median of the rounds' ratios.
+/// - compilation_latency: from the C++ module (from the loaded file) to the end of the first call; it
+/// includes
+///   quantizing and, with autoquant, planning.
+/// - peaks: the weights as they are stored and what a call adds at most, of Halftone also what compiling
+///   adds: packed weights.
+/// - layers: in inference with backend "halftone". A layer's error counts what the layers before it did.
 BenchRow run_bench(const BenchJob& job);
 
 /// A job as one line, for a child process, and the child's whole work: a job's JSON in, a row's JSON out.
@@ -62,11 +74,13 @@ struct BenchRunOptions {
   /// {"…/halftone", "bench-child"}. Empty: all jobs run in this process.
   std::vector<std::string> command;
   double timeout = 300;      ///< seconds a job; then the child is killed and the row's accuracy is "timeout"
-  int64_t memory_limit = 0;  ///< bytes that a child may allocate; past it the row is "OOM". 0: none
+  int64_t memory_limit = 0;  ///< bytes that a child may keep in memory; past it the row is "OOM". 0: none
   ProgressCallback progress;
   std::function<void(const BenchRow&)> row;  ///< as each is done: for appending to a file
 };
-/// Every job is a row, a crash too. The machine is filled in.
+/// Every job is a row, a crash too: "fail_to_run", with the signal or exit code and the last words on stderr;
+/// "infra_error" where the child gave no row. The machine is filled in. kInvalidArgument, before anything
+/// runs, where one of the jobs makes no sense.
 BenchResults run_bench_suite(const std::vector<BenchJob>& jobs, const BenchRunOptions& options = {});
 BenchMachine this_machine();
 

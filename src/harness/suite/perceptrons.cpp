@@ -1,7 +1,6 @@
 // Plain perceptrons: a wide one, whose weights are most of the work, and one whose layers are so small that a
 // call is all overhead.
 #include <ATen/ops/relu.h>
-#include <ATen/ops/tanh.h>
 
 #include "harness/suite/builders.h"
 
@@ -9,8 +8,7 @@ namespace halftone {
 namespace {
 
 struct SuitePerceptron : torch::nn::Module {
-  using Activation = at::Tensor (*)(const at::Tensor&);
-  SuitePerceptron(const std::vector<int64_t>& widths, Activation activation) : activation(activation) {
+  explicit SuitePerceptron(const std::vector<int64_t>& widths) {
     for (size_t i = 0; i + 1 < widths.size(); ++i)
       layers.push_back(
           register_module("fc" + std::to_string(i), torch::nn::Linear(widths[i], widths[i + 1])));
@@ -18,16 +16,15 @@ struct SuitePerceptron : torch::nn::Module {
   at::Tensor forward(at::Tensor x) {
     for (size_t i = 0; i < layers.size(); ++i) {
       x = layers[i](x);
-      if (i + 1 < layers.size()) x = activation(x);
+      if (i + 1 < layers.size()) x = at::relu(x);
     }
     return x;
   }
   std::vector<torch::nn::Linear> layers;
-  Activation activation;
 };
 
-SuiteModel make_perceptron(const std::vector<int64_t>& widths, SuitePerceptron::Activation activation) {
-  SuiteModel model = one_tensor_model(std::make_shared<SuitePerceptron>(widths, activation));
+SuiteModel make_perceptron(const std::vector<int64_t>& widths) {
+  SuiteModel model = one_tensor_model(std::make_shared<SuitePerceptron>(widths));
   model.sample = float_sample({widths.front()});
   model.loss = label_loss;
   model.input_names = {"features"};
@@ -37,11 +34,11 @@ SuiteModel make_perceptron(const std::vector<int64_t>& widths, SuitePerceptron::
 }  // namespace
 
 SuiteModel make_mlp() {
-  return make_perceptron({1024, 2048, 2048, 2048, 2048, 1000}, at::relu);
+  return make_perceptron({1024, 2048, 2048, 2048, 2048, 1000});
 }
 
 SuiteModel make_tiny_mlp() {
-  return make_perceptron({32, 48, 48, 32, 16, 8}, at::tanh);
+  return make_perceptron({32, 48, 48, 32, 16, 8});
 }
 
 }  // namespace halftone

@@ -1,0 +1,101 @@
+#include "harness/run/job.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <filesystem>
+
+#include "base/errors.h"
+#include "base/nearest.h"
+#include "halftone/autoquant_plan.h"
+#include "halftone/backend.h"
+
+namespace halftone {
+namespace {
+
+constexpr std::array kSeedSchemes = {"noquant", "int8dynamic", "int8weightonly", "int4weightonly",
+                                     "autoquant"};
+
+void check_name(std::string_view what, const std::string& name, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  fail(ErrorCode::kInvalidArgument, "bench: there is no {} \"{}\"{}", what, name, did_you_mean(name, known));
+}
+
+void check_job_model(const BenchJob& job) {
+  if (is_model_file(job.model)) {
+    if (job.mode == "training")
+      fail(ErrorCode::kInvalidArgument, "bench: {}: a file has no training step", job.model);
+    return;
+  }
+  std::vector<std::string> names;
+  for (const BenchModelInfo& info : bench_models()) names.push_back(info.name);
+  check_name("model", job.model, names);
+}
+
+void check_job_backend(const BenchJob& job) {
+  try {
+    lookup_backend(job.backend);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("bench: {}", error.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> bench_schemes() {
+  std::vector<std::string> names(kSeedSchemes.begin(), kSeedSchemes.end());
+  for (const AutoquantScheme& scheme : autoquant_schemes()) {
+    if (std::find(names.begin(), names.end(), scheme.name) == names.end()) names.push_back(scheme.name);
+  }
+  return names;
+}
+
+bool is_model_file(std::string_view model) {
+  return model.ends_with(".pt2") || model.ends_with(".ht");
+}
+
+std::string bench_row_name(const std::string& model) {
+  return is_model_file(model) ? std::filesystem::path(model).filename().string() : model;
+}
+
+BenchRow bench_row_of(const BenchJob& job) {
+  BenchRow row;
+  row.name = bench_row_name(job.model);
+  row.mode = job.mode;
+  row.scheme = job.scheme;
+  row.backend = job.backend;
+  row.batch_size = job.batch_size;
+  for (const BenchModelInfo& info : bench_models())
+    if (job.batch_size == 0 && info.name == job.model) row.batch_size = info.batch_size;
+  return row;
+}
+
+std::optional<QuantConfig> bench_scheme_config(std::string_view scheme) {
+  if (scheme == "noquant") return std::nullopt;
+  if (std::find(kSeedSchemes.begin(), kSeedSchemes.end(), scheme) != kSeedSchemes.end())
+    return QuantConfig(scheme);
+  return autoquant_scheme(scheme).config;
+}
+
+BenchAccuracyBound bench_accuracy_bound(std::string_view scheme) {
+  if (scheme == "noquant" || scheme == "fp32") return {1e-4, std::nullopt};
+  if (scheme == "autoquant") return {std::nullopt, 0.995};  // what autoquant promises
+  if (scheme.starts_with("int4")) return {std::nullopt, 0.9};
+  return {std::nullopt, 0.98};
+}
+
+void check_bench_job(const BenchJob& job) {
+  check_name("mode", job.mode, {"inference", "training"});
+  check_name("scheme", job.scheme, bench_schemes());
+  check_job_model(job);
+  check_job_backend(job);
+  if (job.mode == "training" && job.scheme != "noquant")
+    fail(ErrorCode::kInvalidArgument, "bench: {}: training is without quantization, not with \"{}\"",
+         job.model, job.scheme);
+  if (job.batch_size < 0) fail(ErrorCode::kInvalidArgument, "bench: a batch size of {}", job.batch_size);
+  if (job.threads < 0) fail(ErrorCode::kInvalidArgument, "bench: {} threads", job.threads);
+  if (!std::isfinite(job.seconds) || job.seconds <= 0)
+    fail(ErrorCode::kInvalidArgument, "bench: {} seconds for the times", job.seconds);
+}
+
+}  // namespace halftone

@@ -1,0 +1,15 @@
+// What the layers of a compiled model cost, and what quantizing did to them.
+#pragma once
+
+#include "halftone/bench.h"
+#include "harness/run/candidate.h"
+
+namespace halftone {
+
+/// Fills layers and plan of the row. Nothing where another backend than Halftone's runs.
+///
+/// A layer's time is that of all its steps. Its error is 1 - cosine of its output in the quantized graph to
+/// its output in fp32: what the layers before it did counts too.
+void describe_layers(BenchRow& row, BenchModel& model, const InferenceCandidate& candidate);
+
+}  // namespace halftone

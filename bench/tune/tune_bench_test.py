@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-CANDIDATES = ["eager", "ts", "fp32", "bf16", "int8wo", "int8dq", "int8dq-7bit", "int4wo", "int4wo-int8act", "fp8wo", "fp8dq"]
+CANDIDATES = ["eager", "ts", "fp32", "bf16", "int8wo", "int8dq", "int8dq-7bit", "int4wo", "int4wo-int8act", "fp8wo", "fp8dq", "autoquant"]
 
 
 class TuneBench(unittest.TestCase):

@@ -55,6 +55,9 @@ class Autoquant {
   Autoquant& operator=(Autoquant&&) noexcept;
 
   const std::vector<LayerInfo>& marked() const;
+  /// What is known of the samples beside the calls: held-out ones, the batch, dynamic sizes of a C++ module.
+  /// Its calls are not made. Without it, the last fifth of the kept calls is held out.
+  void expect(const Samples& samples);
   /// One call of the model, positional and by name, with its result. kState after finalize().
   c10::IValue calibrate(const Sample& sample);
   /// Measures and decides; the model is left as it is. kState without a calibration.

@@ -4,12 +4,19 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "halftone/autoquant.h"
 
 namespace halftone {
 namespace {
 
 TuneCandidate quantized(std::string name, const QuantConfig& config) {
   return {std::move(name), quant_backend_kind({.quantization = {}, .quantization_config = config})};
+}
+
+// Tuning races itself: the plan need not, and must leave time for the others.
+TuneCandidate autoquant_candidate() {
+  return {"autoquant",
+          autoquant_backend_kind({.schemes = {}, .least_cosine = 0.995, .time_limit = 10, .race = false})};
 }
 
 /// The schemes that are tried without being asked for, in the order of trial.
@@ -20,7 +27,8 @@ std::vector<TuneCandidate> quantized_candidates() {
           quantized("int4wo", "int4wo"),
           quantized("int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}),
           quantized("fp8wo", "fp8wo"),
-          quantized("fp8dq", "fp8dq")};
+          quantized("fp8dq", "fp8dq"),
+          autoquant_candidate()};
 }
 
 std::vector<TuneCandidate> plain_candidates() {
@@ -37,6 +45,7 @@ std::vector<std::string> backend_names(const BackendKind& kind) {
   if (type == "TorchScriptBackend") return {"ts", type};
   if (type == "HalftoneBackend") return {"halftone", type};
   if (type == "QuantBackend") return {"quant", type};
+  if (type == "AutoquantBackend") return {"autoquant", type};
   return {type};
 }
 

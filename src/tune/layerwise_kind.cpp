@@ -8,16 +8,12 @@
 #include "halftone/tune_modules.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/graph/quantized_node.h"
+#include "tune/submodules.h"
 
 namespace halftone {
 namespace {
 
 constexpr const char* kType = "LayerwiseBackend";
-
-bool has_quantized_layers(const Graph& graph) {
-  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
-                     [](const auto& node) { return try_quantized_node(*node).has_value(); });
-}
 
 class LayerwiseKind final : public BackendKind {
  public:
@@ -79,6 +75,11 @@ const bool kRegistered = [] {
 }();
 
 }  // namespace
+
+bool has_quantized_layers(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(),
+                     [](const auto& node) { return try_quantized_node(*node).has_value(); });
+}
 
 std::shared_ptr<const BackendKind> layerwise_backend_kind(const LayerwiseConfig& overrides) {
   return std::make_shared<const LayerwiseKind>(overrides);

@@ -1,4 +1,4 @@
-// What inspecting and tuning by submodules share.
+// What inspecting, tuning by submodules and autoquant share.
 #pragma once
 
 #include <string>
@@ -12,6 +12,8 @@ namespace halftone {
 
 /// Layers that quantize_ would take, embeddings not among them, in the model's order.
 std::vector<LayerReport> quantizable_layers(const GraphModule& module);
+
+bool has_quantized_layers(const Graph& graph);
 
 /// A pattern that matches these names and nothing else.
 std::string exact_pattern(const std::vector<std::string>& names);

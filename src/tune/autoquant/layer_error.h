@@ -1,0 +1,20 @@
+// How far a layer's output is from fp32's with a scheme, on recorded activations.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "tune/autoquant/recorder.h"
+
+namespace halftone::aq {
+
+struct LayerError {
+  std::optional<double> error;  ///< 1 - cosine, the worst over shapes; nothing: refused
+  std::string refusal;          ///< what the format or the operator says
+};
+
+/// Quantizes the layer's weight and multiplies the recorded rows with it, through the scheme's own operator.
+LayerError layer_error(const MarkedModel& model, const Recorder& recorder, const GraphLayer& layer,
+                       const QuantConfig& config);
+
+}  // namespace halftone::aq

@@ -1,0 +1,136 @@
+#include "tune/autoquant/planner.h"
+
+#include <algorithm>
+
+#include "tune/autoquant/budget_search.h"
+#include "tune/autoquant/group_costs.h"
+#include "tune/autoquant/plan_writer.h"
+#include "tune/autoquant/race.h"
+
+namespace halftone::aq {
+namespace {
+
+// Of the time limit. Measuring problems also has an end of its own: more seconds would not change a choice.
+constexpr double kCostShare = 0.25;
+constexpr double kMostCostSeconds = 8;
+constexpr double kBudgetEnd = 0.75;
+constexpr double kMostRaceSeconds = 8;
+// Single schemes that are predicted this near to the best plan run against it.
+constexpr double kNearThePlan = 1.12;
+constexpr size_t kMostSingles = 4;
+constexpr int64_t kProgressSteps = 1000;
+
+class Planner {
+ public:
+  explicit Planner(const PlanInput& input) : input_(input), schemes_(schemes_to_try(input.options)) {}
+
+  PlanResult run() {
+    const double seconds = std::min(kMostCostSeconds, kCostShare * input_.options.time_limit);
+    costs_ = measure_costs(input_, schemes_, seconds,
+                           [&](double share, std::string_view what) { progress(0.5 * share, what); });
+    Judge judge(input_, schemes_);
+    progress(0.5, "the accuracy budget");
+    const std::function<bool()> is_late = [&] {
+      return remaining() < (1 - kBudgetEnd) * input_.options.time_limit;
+    };
+    budget_ = search_budget(input_, costs_.costs, judge, is_late);
+    std::vector<std::shared_ptr<Variant>> variants = {judge.judge("fp32", SchemeOfGroup(groups(), 0))};
+    variants.insert(variants.end(), budget_.plans.begin(), budget_.plans.end());
+    decide(judge, std::move(variants), is_late);
+    plan_.least_cosine = input_.options.least_cosine;
+    plan_.least_layer_cosine = input_.options.least_layer_cosine;
+    write_decision(plan_, input_, schemes_, costs_, budget_, decision_);
+    progress(1, "done");
+    return {std::move(plan_), costs_.complete && budget_.complete && decision_.complete};
+  }
+
+ private:
+  size_t groups() const { return input_.model.groups.size(); }
+  double remaining() const {
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - input_.start;
+    return input_.options.time_limit - spent.count();
+  }
+  void progress(double done, std::string_view what) const {
+    if (!input_.options.progress) return;
+    input_.options.progress(static_cast<int64_t>(done * kProgressSteps), kProgressSteps, what);
+  }
+
+  double predicted(const SchemeOfGroup& schemes) const { return predicted_ms(costs_.costs, schemes); }
+
+  /// Every group in one scheme, as far as it may have it.
+  SchemeOfGroup single(size_t scheme) const {
+    SchemeOfGroup schemes(groups(), 0);
+    for (size_t g = 0; g < groups(); ++g) {
+      if (costs_.costs[g][scheme].allowed()) schemes[g] = scheme;
+    }
+    return schemes;
+  }
+
+  void add_singles(Judge& judge, std::vector<std::shared_ptr<Variant>>& variants,
+                   const std::function<bool()>& is_late) {
+    const SchemeOfGroup plain(groups(), 0);
+    double best = predicted(plain);
+    for (const auto& plan : budget_.plans) best = std::min(best, predicted(plan->schemes));
+    std::vector<size_t> near;
+    for (size_t s = 1; s < schemes_.size(); ++s) {
+      const SchemeOfGroup schemes = single(s);
+      const bool known = std::any_of(variants.begin(), variants.end(),
+                                     [&](const auto& variant) { return variant->schemes == schemes; });
+      if (!known && predicted(schemes) <= kNearThePlan * best) near.push_back(s);
+    }
+    std::stable_sort(near.begin(), near.end(),
+                     [&](size_t a, size_t b) { return predicted(single(a)) < predicted(single(b)); });
+    for (size_t i = 0; i < std::min(near.size(), kMostSingles); ++i) {
+      if (is_late()) {
+        decision_.complete = false;
+        return;
+      }
+      const auto variant = judge.judge("all " + schemes_[near[i]].name, single(near[i]));
+      if (variant->holds) variants.push_back(variant);
+    }
+  }
+
+  void decide(Judge& judge, std::vector<std::shared_ptr<Variant>> variants,
+              const std::function<bool()>& is_late) {
+    if (input_.options.race) add_singles(judge, variants, is_late);
+    size_t winner = variants.size() > 1 ? 1 : 0;
+    if (input_.options.race && variants.size() > 1) {
+      judge.keep_only(variants);
+      const double seconds = std::clamp(0.8 * remaining(), 0.2, kMostRaceSeconds);
+      const RaceResult result = race(input_, variants, seconds,
+                                     [&](double share) { progress(0.75 + 0.25 * share, "the whole model"); });
+      plan_.runs = result.runs;
+      winner = result.winner;
+    }
+    decision_.chosen = variants[winner]->schemes;
+    decision_.winner = variants[winner]->name;
+    decision_.quantized_lost = winner == 0 && variants.size() > 1;
+    plan_.cosine = variants[winner]->cosine;
+  }
+
+  const PlanInput& input_;
+  std::vector<AutoquantScheme> schemes_;
+  CostReport costs_;
+  BudgetResult budget_;
+  Decision decision_;
+  AutoquantPlan plan_;
+};
+
+}  // namespace
+
+std::vector<AutoquantScheme> schemes_to_try(const AutoquantOptions& options) {
+  std::vector<AutoquantScheme> schemes = {autoquant_scheme("fp32")};
+  for (const std::string& name : options.schemes.empty() ? default_autoquant_schemes() : options.schemes) {
+    const AutoquantScheme& scheme = autoquant_scheme(name);
+    const bool known = std::any_of(schemes.begin(), schemes.end(),
+                                   [&](const AutoquantScheme& each) { return each.name == scheme.name; });
+    if (!known) schemes.push_back(scheme);
+  }
+  return schemes;
+}
+
+PlanResult make_plan(const PlanInput& input) {
+  return Planner(input).run();
+}
+
+}  // namespace halftone::aq

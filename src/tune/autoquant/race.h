@@ -1,0 +1,22 @@
+// Whole models side by side: what decides.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tune/autoquant/variant.h"
+
+namespace halftone::aq {
+
+struct RaceResult {
+  std::vector<AutoquantRun> runs;  ///< one for each variant, in their order
+  size_t winner = 0;
+};
+
+/// `variants`: fp32 first; all built. Each shape is measured in turns; the times add up by how often a shape
+/// is seen. The fastest wins, but fp32 where nothing gains 1 % over it beyond doubt.
+RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Variant>>& variants, double seconds,
+                const std::function<void(double share)>& progress);
+
+}  // namespace halftone::aq

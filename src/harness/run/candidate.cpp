@@ -2,10 +2,48 @@
 
 #include "halftone/autoquant.h"
 #include "halftone/backend.h"
+#include "halftone/weight_format.h"
 #include "harness/run/job.h"
+#include "quant/graph/find_layers.h"
 #include "quant/graph/quantize_graph.h"
 
 namespace halftone {
+namespace {
+
+/// Layers that the format cannot take (inputs that its groups do not divide) stay as they are, and the report
+/// says why: a suite has all kinds of models.
+QuantizeReport quantize_what_fits(GraphModule& module, const QuantConfig& config) {
+  const auto format = format_of(config);
+  QuantizeOptions options;
+  options.filter = [&](const LayerInfo& layer) { return format->refuse(layer.n, layer.k).empty(); };
+  QuantizeReport report = quantize_(module, config, options);
+  for (LayerReport& layer : report.layers) {
+    const std::string refusal = format->refuse(layer.layer.n, layer.layer.k);
+    if (layer.outcome == LayerReport::Outcome::kKept && !refusal.empty()) layer.reason = refusal;
+  }
+  return report;
+}
+
+}  // namespace
+
+std::string nothing_to_quantize(const BenchJob& job, const GraphModule& module) {
+  const bool autoquant = job.scheme == "autoquant";
+  const auto config = autoquant ? std::nullopt : bench_scheme_config(job.scheme);
+  if (!autoquant && !config) return {};
+  const auto copy = copy_module(module);
+  copy->mutable_graph();
+  std::string refusal;
+  for (const GraphLayer& layer : find_layers(*copy)) {
+    if (layer.info.kind == "embedding" || layer.info.kind == "parameter") continue;
+    if (layer.state.already) return {};  // a quantized file: quantize_ has its own words for it
+    if (!layer.state.obstacle.empty()) continue;
+    refusal = config ? format_of(*config)->refuse(layer.info.n, layer.info.k) : std::string();
+    if (refusal.empty()) return {};
+  }
+  return refusal.empty()
+             ? "nothing to quantize: the model has no layer that could be"
+             : fmt::format("nothing to quantize: {} takes none of the layers ({}, …)", job.scheme, refusal);
+}
 
 InferenceCandidate::InferenceCandidate(const BenchJob& job, BenchModel& model)
     : module_(copy_module(*model.graph())) {
@@ -20,7 +58,7 @@ InferenceCandidate::InferenceCandidate(const BenchJob& job, BenchModel& model)
     plan_ = plan_autoquant(ModelSource(module_), model.samples(), options);
     report_ = apply_plan(*module_, *plan_);
   } else if (const auto config = bench_scheme_config(job.scheme)) {
-    report_ = quantize_(*module_, *config);
+    report_ = quantize_what_fits(*module_, *config);
   }
 }
 

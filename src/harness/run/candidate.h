@@ -13,6 +13,9 @@
 
 namespace halftone {
 
+/// Why the job's scheme would leave every layer as it is; empty: it would not, or there is no scheme.
+std::string nothing_to_quantize(const BenchJob& job, const GraphModule& module);
+
 class InferenceCandidate {
  public:
   /// Captures where need be, and quantizes. Not compiled yet.

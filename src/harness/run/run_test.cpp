@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <map>
 #include <new>
 
 #include "base/errors.h"
@@ -111,6 +112,32 @@ TEST(RunBench, EverySchemeRunsOnAPerceptron) {
     EXPECT_EQ(row.accuracy, "pass") << scheme << ": " << row.error;
     EXPECT_FALSE(row.speedup.has_value());
     EXPECT_FALSE(row.eager_peak_mem.has_value());
+  }
+}
+
+TEST(RunBench, LayersThatAFormatRefusesStayAndSayWhy) {
+  BenchJob job = short_job("tiny_mlp");
+  job.scheme = "int4weightonly";
+  job.performance = false;
+  const BenchRow row = run_bench(job);
+  EXPECT_EQ(row.accuracy, "pass") << row.error;
+  std::map<std::string, int> schemes;
+  for (const BenchLayer& layer : row.layers) {
+    ++schemes[layer.scheme];
+    EXPECT_EQ(layer.reason.empty(), layer.scheme == "int4wo") << layer.layer << ": " << layer.reason;
+  }
+  EXPECT_EQ(schemes, (std::map<std::string, int>{{"fp32", 3}, {"int4wo", 2}}));
+}
+
+TEST(RunBench, ModelsWithNothingToQuantizeAreSkippedAndSaySo) {
+  for (const std::string scheme : {"int8dynamic", "autoquant"}) {
+    BenchJob job = short_job("unet");
+    job.scheme = scheme;
+    const BenchRow row = run_bench(job);
+    EXPECT_EQ(row.accuracy, "pass_due_to_skip") << scheme;
+    EXPECT_THAT(row.error, HasSubstr("nothing to quantize"));
+    EXPECT_FALSE(row.speedup.has_value());
+    expect_readable(row);
   }
 }
 

@@ -30,14 +30,14 @@ struct LstmTagger : torch::nn::Module {
 struct GruSpeech : torch::nn::Module {
   GruSpeech() {
     input = register_module("input", torch::nn::Linear(kSpeechBands, 256));
-    gru = register_module("gru",
-                          torch::nn::GRU(torch::nn::GRUOptions(256, 384).num_layers(2).batch_first(true)));
+    gru = register_module("gru", torch::nn::GRU(torch::nn::GRUOptions(256, 384).num_layers(2)));
     hidden = register_module("hidden", torch::nn::Linear(384, 768));
     head = register_module("head", torch::nn::Linear(768, 128));
   }
   at::Tensor forward(const at::Tensor& frames) {
-    const at::Tensor states = std::get<0>(gru->forward(input(frames).relu()));
-    return head(hidden(states).relu());
+    // Not batch_first: a GRU's backward would turn its result around in place then, which no graph can say.
+    const at::Tensor states = std::get<0>(gru->forward(input(frames).relu().transpose(0, 1)));
+    return head(hidden(states.transpose(0, 1)).relu());
   }
   torch::nn::Linear input{nullptr}, hidden{nullptr}, head{nullptr};
   torch::nn::GRU gru{nullptr};

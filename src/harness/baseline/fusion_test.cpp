@@ -1,6 +1,7 @@
 // epilogue_fusion, fuse_int_mm_with_mul and mixed_mm: what is switched off becomes steps of its own, and the
 // numbers stay.
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
 
 #include "halftone/weight_format.h"
 #include "harness/baseline/rewrites.h"
@@ -123,6 +124,20 @@ TEST(IntMm, IsExact) {
                                       at::zeros({2, 4}, at::kChar)};
     op.callBoxed(stack);
   });
+}
+
+TEST(BaselineFusion, RowsOfBothKindsHaveTheirTypeOutsideOfKernels) {
+  // A compiled model hands rows to ATen and to callers as the operator says: u8, or s8 where symmetric.
+  for (const bool symmetric : {false, true}) {
+    const auto module = module_from_text(fmt::format(R"(graph(%x: user "x" f32[3, 8]) {{
+  %q: {}[3, 8], %s: f32[3], %z: i32[3] = halftone::quantize_rows(%x, symmetric={})
+  return %q
+}}
+)",
+                                                     symmetric ? "i8" : "u8", symmetric));
+    const std::vector<c10::IValue> inputs = {at::randn({3, 8})};
+    expect_close(compile(module)->run(inputs), Session(module).run(inputs), 0);
+  }
 }
 
 /// The block with the weights that a scheme keeps, in float32.

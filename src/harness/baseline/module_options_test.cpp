@@ -35,7 +35,8 @@ struct SmallCall {
   /// Calls with so many rows and compares with the module itself.
   void expect_right(int64_t rows) {
     const at::Tensor x = at::randn({rows, 4});
-    EXPECT_TRUE(at::allclose(compiled({x}).toTensor(), net->forward(x), 1e-5, 1e-6)) << rows << " rows";
+    const at::Tensor result = compiled({x}).toTensor();
+    EXPECT_TRUE(at::allclose(result, net->forward(x), 1e-5, 1e-6)) << rows << " rows";
   }
   int64_t made() const { return compiled.counters().compilations; }
 };

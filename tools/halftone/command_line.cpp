@@ -10,13 +10,17 @@ constexpr int kMaxThreads = 1024;
 
 }  // namespace
 
-void add_common_options(CLI::App& command, CommonOptions& options) {
-  command.add_flag("--json", options.json, "Print the result as JSON, for programs");
+void add_effort_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--threads", options.threads, "Threads for the operators (default: what torch chooses)")
       ->type_name("N")
       ->check(CLI::Range(1, kMaxThreads));
   auto* quiet = command.add_flag("--quiet", options.quiet, "No messages but warnings and errors");
   command.add_flag("--verbose", options.verbose, "More messages")->excludes(quiet);
+}
+
+void add_common_options(CLI::App& command, CommonOptions& options) {
+  command.add_flag("--json", options.json, "Print the result as JSON, for programs");
+  add_effort_options(command, options);
 }
 
 void add_library_option(CLI::App& command, std::vector<std::string>& libraries) {

@@ -35,9 +35,12 @@ struct ModelOptions {
 struct CommandLine {
   CommonOptions common;
   std::function<void(Console&)> job;
+  int exit_code = 0;  ///< of a job that ends well; others than 0 are for what the command line documents
 };
 
-/// Puts --json, --threads, --quiet and --verbose on a subcommand.
+/// Puts --threads, --quiet and --verbose on a subcommand.
+void add_effort_options(CLI::App& command, CommonOptions& options);
+/// The same and --json.
 void add_common_options(CLI::App& command, CommonOptions& options);
 /// Puts --load-library on a subcommand.
 void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
@@ -45,7 +48,10 @@ void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // One function a subcommand, in the file of that name. `line` must outlive the parser.
+void add_autoquant(CLI::App& app, CommandLine& line);
 void add_backends(CLI::App& app, CommandLine& line);
+void add_bench(CLI::App& app, CommandLine& line);
+void add_bench_child(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);

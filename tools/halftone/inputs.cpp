@@ -108,6 +108,13 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
   return {{"sample inputs", module.sample_inputs}};
 }
 
+Samples collect_samples(const GraphModule& module, const std::vector<std::string>& files) {
+  Samples samples;
+  for (const InputSet& set : collect_inputs(module, files))
+    samples.calls.push_back(sample_from_flat(module, set.values));
+  return samples;
+}
+
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs) {
   std::vector<c10::IValue> values = inputs.values;
   const std::vector<std::string> names = module.input_names();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "halftone/graph_module.h"
+#include "halftone/tune_samples.h"
 
 namespace halftone::cli {
 
@@ -22,6 +23,9 @@ struct InputSet {
 /// Numbers are tensors with one element; an input that is no tensor may be left out where the model knows its
 /// value.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files);
+
+/// The same as calls to tune for.
+Samples collect_samples(const GraphModule& module, const std::vector<std::string>& files);
 
 /// The same values, with copies of the tensors that the model writes to, so that a call leaves `inputs` as it
 /// is.

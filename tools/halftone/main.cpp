@@ -68,7 +68,7 @@ int run_job(const CommandLine& line) {
     const c10::AutoGradMode no_grad(false);
     line.job(console);
     console.flush();
-    return kDone;
+    return line.exit_code;
   } catch (const Error& error) {
     Console::error(one_paragraph(error.what()));
   } catch (const c10::Error& error) {
@@ -92,7 +92,10 @@ int parse_and_run(int argc, char** argv) {
       0, 1);  // none is refused below, after unknown names, which the user should hear of first
   app.footer(kMainExamples);
   CommandLine line;
+  add_autoquant(app, line);
   add_backends(app, line);
+  add_bench(app, line);
+  add_bench_child(app, line);
   add_diagnose(app, line);
   add_inspect(app, line);
   add_kernels(app, line);
@@ -107,8 +110,9 @@ int parse_and_run(int argc, char** argv) {
     app.parse(argc, argv);
     if (!line.job)
       throw CLI::RequiredError(
-          "A command (backends, diagnose, inspect, kernels, minify, quantize, run, schemes, tune or "
-          "verify)");
+          "A command (autoquant, backends, bench, diagnose, inspect, kernels, minify, quantize, run, "
+          "schemes, "
+          "tune or verify)");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

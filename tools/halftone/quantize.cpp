@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "autoquant_job.h"
 #include "command_line.h"
 #include "console.h"
 #include "halftone/checkpoint.h"
@@ -40,10 +41,28 @@ struct QuantizeRequest {
   bool packed = false;
 };
 
+/// The scheme that is no config: it measures, and its file says which layer got what.
+void quantize_by_measuring(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
+  const SchemeOptions& scheme = options.scheme;
+  if (scheme.group_size > 0 || scheme.weight_bits > 0 || !scheme.overrides.empty() ||
+      scheme.min_weights > 0 || scheme.embeddings || options.packed || options.dry_run) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--scheme autoquant takes --include, --exclude and -o only; everything else: halftone "
+                "autoquant --help");
+  }
+  AutoquantRequest request;
+  request.model = options.model;
+  request.include = scheme.include;
+  request.exclude = scheme.exclude;
+  request.output = options.output;
+  run_autoquant(request, common, console);
+}
+
 void quantize(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
   if (options.output.empty() && !options.dry_run) {
     throw Error(ErrorCode::kInvalidArgument, "-o OUT.ht is missing (or --dry-run, to write nothing)");
   }
+  if (options.scheme.scheme == "autoquant") return quantize_by_measuring(options, common, console);
   const QuantConfig config = config_of(options.scheme);
   QuantizeOptions layers = layers_of(options.scheme);
   layers.dry_run = options.dry_run;

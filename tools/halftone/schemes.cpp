@@ -21,6 +21,7 @@ namespace {
 constexpr const char* kSchemesDescription =
     "List the quantization schemes, and the kernels that run them here\n\n"
     "Bits are those of a stored weight, scales included, in a layer of 4096 inputs.";
+constexpr const char* kAutoquantLine = "for each layer the fastest";
 constexpr const char* kSchemesExamples = R"(Examples:
   halftone schemes
   halftone schemes --json)";
@@ -59,6 +60,7 @@ void show_schemes(const CommonOptions& common, Console& console) {
                                    {"bits_per_weight", scheme.bits_per_weight},
                                    {"kernel", kernel_of(scheme)}});
     }
+    report["measured"] = {{"autoquant", kAutoquantLine}};
     return console.result(report.dump() + "\n");
   }
   std::vector<Row> rows;
@@ -69,6 +71,7 @@ void show_schemes(const CommonOptions& common, Console& console) {
     const std::string kernel = kernel_of(scheme);
     kernels.push_back({scheme.names.front(), kernel.empty() ? "PyTorch's own" : kernel});
   }
+  rows.push_back({"autoquant", kAutoquantLine, "see: halftone autoquant", "-"});
   console.result(render_table({{"scheme"},
                                {"weights", Align::kLeft, Cut::kMiddle, 20},
                                {"activations", Align::kLeft, Cut::kMiddle, 16},

@@ -108,16 +108,9 @@ TuneOptions settings_of(const TuneRequest& options) {
   if (!options.by_submodule) settings.candidates = select_candidates(options.backends, options.schemes);
   if (options.min_cosine) settings.least_cosine = *options.min_cosine;
   settings.time_limit = options.time_limit;
-  if (!options.no_cache) settings.cache_dir = options.cache.empty() ? default_tune_cache() : options.cache;
+  if (!options.no_cache) settings.cache_dir = options.cache.empty() ? default_cache("tune") : options.cache;
   if (options.isolate) settings.isolate = TuneIsolation{.command = trial_command(options.model)};
   return settings;
-}
-
-Samples samples_of(const GraphModule& module, const std::vector<std::string>& files) {
-  Samples samples;
-  for (const InputSet& set : collect_inputs(module, files))
-    samples.calls.push_back(sample_from_flat(module, set.values));
-  return samples;
 }
 
 SubmoduleTuneResult tune_parts(const ModelSource& model, const Samples& samples, const Strategy& strategy,
@@ -176,7 +169,7 @@ void tune(const TuneRequest& options, const CommonOptions& common, Console& cons
       {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
   const TuneOptions settings = settings_of(options);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
-  const Samples samples = samples_of(*module, options.inputs);
+  const Samples samples = collect_samples(*module, options.inputs);
   if (options.dry_run) {
     const TunePlan plan = dry_run(module, samples, strategy, settings);
     return console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
@@ -201,7 +194,7 @@ void add_choices(CLI::App& command, TuneRequest& options) {
   // One argument each: the model's file may come after it.
   command
       .add_option("--backends", options.backends,
-                  "Only these: eager, ts, halftone, quant; commas between (default: all)")
+                  "Only these: eager, ts, halftone, quant, autoquant; commas between (default: all)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

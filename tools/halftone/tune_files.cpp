@@ -23,14 +23,14 @@ fs::path absolute_variable(const char* name) {
 
 }  // namespace
 
-std::string default_tune_cache() {
+std::string default_cache(const char* what) {
   fs::path base = absolute_variable("XDG_CACHE_HOME");
   if (base.empty()) {
     const fs::path home = absolute_variable("HOME");
     if (home.empty()) return {};
     base = home / ".cache";
   }
-  return (base / "halftone" / "tune").string();
+  return (base / "halftone" / what).string();
 }
 
 std::string own_program() {

@@ -1,4 +1,4 @@
-// Where tuning reads and writes: the cache, the report, this program itself.
+// Where tuning, autoquant and benchmarks read and write: the caches, reports, this program itself.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace halftone::cli {
 
-/// halftone/tune in $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
-std::string default_tune_cache();
+/// halftone/`what` in $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
+std::string default_cache(const char* what);
 /// The path of this program.
 std::string own_program();
 

@@ -1,0 +1,45 @@
+// The work of halftone bench.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "command_line.h"
+#include "halftone/bench.h"
+
+namespace halftone::cli {
+
+struct BenchRequest {
+  std::string suite = "builtin";
+  bool performance = false, accuracy = false;  ///< neither: both
+  bool training = false, inference = false;    ///< neither: inference
+  std::vector<std::string> schemes;            ///< empty: default_bench_schemes()
+  std::vector<std::string> backends = {"halftone"};
+  std::vector<int64_t> batch_sizes = {0};
+  BenchSelection selection;
+  double timeout = BenchRunOptions{}.timeout;
+  int64_t memory_limit = 0;
+  BaselineOptions baseline;
+  double seconds = BenchJob{}.seconds;
+  std::string cache;
+  bool in_process = false;
+  std::vector<std::string> libraries;
+  std::string csv, json, html;
+  std::string check;  ///< the expectations
+  double tolerance = BenchCheckOptions{}.tolerance;
+  bool update = false;
+};
+
+/// The seeds' five.
+std::vector<std::string> default_bench_schemes();
+/// Every row that is asked for: models × modes × backends × schemes × batch sizes. Models that do not train
+/// have no row in training, and neither have schemes.
+std::vector<BenchJob> bench_jobs(const BenchRequest& request, int threads);
+
+/// Gives the exit code.
+int run_bench_request(const BenchRequest& request, const CommonOptions& common, Console& console);
+void list_bench_models(const BenchRequest& request, Console& console);
+void compare_bench_files(const std::string& a, const std::string& b, Console& console);
+
+}  // namespace halftone::cli

@@ -3,7 +3,6 @@
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/mse_loss.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 
 #include "harness/suite/weights.h"
@@ -48,7 +47,7 @@ at::Tensor SuitePreNormBlock::forward(const at::Tensor& x) {
   return y + mlp->forward(mlp_norm(y));
 }
 
-std::function<Sample(int64_t, uint64_t)> float_sample(std::vector<int64_t> sizes) {
+SampleFunction float_sample(std::vector<int64_t> sizes) {
   return [sizes = std::move(sizes)](int64_t batch, uint64_t seed) -> Sample {
     std::vector<int64_t> all = {batch};
     all.insert(all.end(), sizes.begin(), sizes.end());
@@ -56,7 +55,7 @@ std::function<Sample(int64_t, uint64_t)> float_sample(std::vector<int64_t> sizes
   };
 }
 
-std::function<Sample(int64_t, uint64_t)> id_sample(int64_t tokens, int64_t vocabulary) {
+SampleFunction id_sample(int64_t tokens, int64_t vocabulary) {
   return [=](int64_t batch, uint64_t seed) -> Sample {
     return {{drawn_ids({batch, tokens}, vocabulary, seed)}, {}};
   };
@@ -73,10 +72,6 @@ at::Tensor next_token_loss(const c10::IValue& result, const std::vector<c10::IVa
   const at::Tensor logits = result.toTensor().slice(1, 0, -1);
   const at::Tensor next = args.at(0).toTensor().slice(1, 1);
   return at::cross_entropy_loss(logits.reshape({-1, logits.size(-1)}), next.reshape({-1}));
-}
-
-at::Tensor reconstruction_loss(const c10::IValue& result, const std::vector<c10::IValue>& args) {
-  return at::mse_loss(result.toTensor(), args.at(0).toTensor());
 }
 
 }  // namespace halftone

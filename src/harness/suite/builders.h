@@ -53,24 +53,31 @@ struct SuitePreNormBlock : torch::nn::Module {
 
 /// A module whose forward takes and gives one tensor.
 template <typename Model>
-SuiteModel one_tensor_model(const std::shared_ptr<Model>& model) {
-  SuiteModel result;
-  result.module = model;
-  result.forward = [model](const std::vector<c10::IValue>& args) -> c10::IValue {
+SuiteModel one_tensor_model(const std::shared_ptr<Model>& model, std::string input, SampleFunction sample,
+                            LossFunction loss) {
+  ForwardFunction forward = [model](const std::vector<c10::IValue>& args) -> c10::IValue {
     return model->forward(args.at(0).toTensor());
   };
-  return result;
+  return {{}, model, std::move(forward), std::move(sample), std::move(loss), {std::move(input)}};
+}
+
+/// One whose forward takes two.
+template <typename Model>
+SuiteModel two_tensor_model(const std::shared_ptr<Model>& model, std::vector<std::string> inputs,
+                            SampleFunction sample, LossFunction loss) {
+  ForwardFunction forward = [model](const std::vector<c10::IValue>& args) -> c10::IValue {
+    return model->forward(args.at(0).toTensor(), args.at(1).toTensor());
+  };
+  return {{}, model, std::move(forward), std::move(sample), std::move(loss), std::move(inputs)};
 }
 
 /// A call with one tensor of floats: `sizes` without the batch.
-std::function<Sample(int64_t, uint64_t)> float_sample(std::vector<int64_t> sizes);
-std::function<Sample(int64_t, uint64_t)> id_sample(int64_t tokens, int64_t vocabulary);
+SampleFunction float_sample(std::vector<int64_t> sizes);
+SampleFunction id_sample(int64_t tokens, int64_t vocabulary);
 
 /// Cross entropy of logits, whose classes are the last dimension, against made-up labels.
 at::Tensor label_loss(const c10::IValue& result, const std::vector<c10::IValue>& args);
 /// Cross entropy against the next of the ids that are the first argument.
 at::Tensor next_token_loss(const c10::IValue& result, const std::vector<c10::IValue>& args);
-/// Mean squared difference to the first argument.
-at::Tensor reconstruction_loss(const c10::IValue& result, const std::vector<c10::IValue>& args);
 
 }  // namespace halftone

@@ -60,22 +60,16 @@ struct Dlrm : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_dlrm() {
-  const auto dlrm = std::make_shared<Dlrm>();
-  SuiteModel model;
-  model.module = dlrm;
-  model.forward = [dlrm](const std::vector<c10::IValue>& args) -> c10::IValue {
-    return dlrm->forward(args.at(0).toTensor(), args.at(1).toTensor());
-  };
-  model.sample = [](int64_t batch, uint64_t seed) -> Sample {
-    return {{drawn_floats({batch, kDlrmNumbers}, seed), drawn_ids({batch, kDlrmTables}, kDlrmRows, seed)},
-            {}};
-  };
-  model.loss = [](const c10::IValue& result, const std::vector<c10::IValue>&) {
-    const at::Tensor clicks = result.toTensor();
-    return at::binary_cross_entropy_with_logits(clicks, at::full_like(clicks, 0.25));
-  };
-  model.input_names = {"numbers", "categories"};
-  return model;
+  return two_tensor_model(
+      std::make_shared<Dlrm>(), {"numbers", "categories"},
+      [](int64_t batch, uint64_t seed) -> Sample {
+        return {{drawn_floats({batch, kDlrmNumbers}, seed), drawn_ids({batch, kDlrmTables}, kDlrmRows, seed)},
+                {}};
+      },
+      [](const c10::IValue& result, const std::vector<c10::IValue>&) {
+        const at::Tensor clicks = result.toTensor();
+        return at::binary_cross_entropy_with_logits(clicks, at::full_like(clicks, 0.25));
+      });
 }
 
 }  // namespace halftone

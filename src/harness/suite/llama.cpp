@@ -97,11 +97,8 @@ struct LlamaDecoder : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_llama() {
-  SuiteModel model = one_tensor_model(std::make_shared<LlamaDecoder>());
-  model.sample = id_sample(kLlamaTokens, kLlamaVocabulary);
-  model.loss = next_token_loss;
-  model.input_names = {"ids"};
-  return model;
+  return one_tensor_model(std::make_shared<LlamaDecoder>(), "ids", id_sample(kLlamaTokens, kLlamaVocabulary),
+                          next_token_loss);
 }
 
 }  // namespace halftone

@@ -47,11 +47,7 @@ struct MlpMixer : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_mlp_mixer() {
-  SuiteModel model = one_tensor_model(std::make_shared<MlpMixer>());
-  model.sample = float_sample({3, 224, 224});
-  model.loss = label_loss;
-  model.input_names = {"pixels"};
-  return model;
+  return one_tensor_model(std::make_shared<MlpMixer>(), "pixels", float_sample({3, 224, 224}), label_loss);
 }
 
 }  // namespace halftone

@@ -83,11 +83,7 @@ struct MobileNet : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_mobilenet() {
-  SuiteModel model = one_tensor_model(std::make_shared<MobileNet>());
-  model.sample = float_sample({3, 160, 160});
-  model.loss = label_loss;
-  model.input_names = {"pixels"};
-  return model;
+  return one_tensor_model(std::make_shared<MobileNet>(), "pixels", float_sample({3, 160, 160}), label_loss);
 }
 
 }  // namespace halftone

@@ -17,14 +17,18 @@
 
 namespace halftone {
 
+/// One call with `batch` items; the same for the same seed.
+using SampleFunction = std::function<Sample(int64_t batch, uint64_t seed)>;
+/// What a training step minimizes: the loss of a result, given the arguments of the call.
+using LossFunction =
+    std::function<at::Tensor(const c10::IValue& result, const std::vector<c10::IValue>& args)>;
+
 struct SuiteModel {
   std::string name;
   std::shared_ptr<torch::nn::Module> module;  ///< in evaluation mode
   ForwardFunction forward;
-  /// One call with `batch` items; the same for the same seed.
-  std::function<Sample(int64_t batch, uint64_t seed)> sample;
-  /// What a training step minimizes: the loss of a result, given the arguments of the call.
-  std::function<at::Tensor(const c10::IValue& result, const std::vector<c10::IValue>& args)> loss;
+  SampleFunction sample;
+  LossFunction loss;
   std::vector<std::string> input_names;
 
   /// `calls` of them, with seeds of their own.

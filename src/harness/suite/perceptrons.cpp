@@ -24,11 +24,8 @@ struct SuitePerceptron : torch::nn::Module {
 };
 
 SuiteModel make_perceptron(const std::vector<int64_t>& widths) {
-  SuiteModel model = one_tensor_model(std::make_shared<SuitePerceptron>(widths));
-  model.sample = float_sample({widths.front()});
-  model.loss = label_loss;
-  model.input_names = {"features"};
-  return model;
+  return one_tensor_model(std::make_shared<SuitePerceptron>(widths), "features",
+                          float_sample({widths.front()}), label_loss);
 }
 
 }  // namespace

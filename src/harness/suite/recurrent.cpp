@@ -46,19 +46,13 @@ struct GruSpeech : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_lstm() {
-  SuiteModel model = one_tensor_model(std::make_shared<LstmTagger>());
-  model.sample = id_sample(kTaggerTokens, kTaggerVocabulary);
-  model.loss = label_loss;
-  model.input_names = {"ids"};
-  return model;
+  return one_tensor_model(std::make_shared<LstmTagger>(), "ids", id_sample(kTaggerTokens, kTaggerVocabulary),
+                          label_loss);
 }
 
 SuiteModel make_gru() {
-  SuiteModel model = one_tensor_model(std::make_shared<GruSpeech>());
-  model.sample = float_sample({kSpeechFrames, kSpeechBands});
-  model.loss = label_loss;
-  model.input_names = {"frames"};
-  return model;
+  return one_tensor_model(std::make_shared<GruSpeech>(), "frames",
+                          float_sample({kSpeechFrames, kSpeechBands}), label_loss);
 }
 
 }  // namespace halftone

@@ -69,11 +69,7 @@ struct ResNet50 : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_resnet50() {
-  SuiteModel model = one_tensor_model(std::make_shared<ResNet50>());
-  model.sample = float_sample({3, 224, 224});
-  model.loss = label_loss;
-  model.input_names = {"pixels"};
-  return model;
+  return one_tensor_model(std::make_shared<ResNet50>(), "pixels", float_sample({3, 224, 224}), label_loss);
 }
 
 }  // namespace halftone

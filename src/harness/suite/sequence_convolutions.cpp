@@ -72,19 +72,13 @@ struct Tcn : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_text_cnn() {
-  SuiteModel model = one_tensor_model(std::make_shared<TextCnn>());
-  model.sample = id_sample(kTextTokens, kTextVocabulary);
-  model.loss = label_loss;
-  model.input_names = {"ids"};
-  return model;
+  return one_tensor_model(std::make_shared<TextCnn>(), "ids", id_sample(kTextTokens, kTextVocabulary),
+                          label_loss);
 }
 
 SuiteModel make_tcn() {
-  SuiteModel model = one_tensor_model(std::make_shared<Tcn>());
-  model.sample = float_sample({kTcnChannels, kTcnSteps});
-  model.loss = label_loss;
-  model.input_names = {"series"};
-  return model;
+  return one_tensor_model(std::make_shared<Tcn>(), "series", float_sample({kTcnChannels, kTcnSteps}),
+                          label_loss);
 }
 
 }  // namespace halftone

@@ -87,28 +87,19 @@ struct GptDecoder : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_bert() {
-  const auto bert = std::make_shared<BertEncoder>();
-  SuiteModel model;
-  model.module = bert;
-  model.forward = [bert](const std::vector<c10::IValue>& args) -> c10::IValue {
-    return bert->forward(args.at(0).toTensor(), args.at(1).toTensor());
-  };
-  model.sample = [](int64_t batch, uint64_t seed) -> Sample {
-    at::Tensor mask = at::ones({batch, kBertTokens}, at::kLong);
-    mask.slice(1, kBertTokens - 16).zero_();  // texts end before the row does
-    return {{drawn_ids({batch, kBertTokens}, kBertVocabulary, seed), mask}, {}};
-  };
-  model.loss = label_loss;
-  model.input_names = {"ids", "mask"};
-  return model;
+  return two_tensor_model(
+      std::make_shared<BertEncoder>(), {"ids", "mask"},
+      [](int64_t batch, uint64_t seed) -> Sample {
+        at::Tensor mask = at::ones({batch, kBertTokens}, at::kLong);
+        mask.slice(1, kBertTokens - 16).zero_();  // texts end before the row does
+        return {{drawn_ids({batch, kBertTokens}, kBertVocabulary, seed), mask}, {}};
+      },
+      label_loss);
 }
 
 SuiteModel make_gpt() {
-  SuiteModel model = one_tensor_model(std::make_shared<GptDecoder>());
-  model.sample = id_sample(kGptTokens, kGptVocabulary);
-  model.loss = next_token_loss;
-  model.input_names = {"ids"};
-  return model;
+  return one_tensor_model(std::make_shared<GptDecoder>(), "ids", id_sample(kGptTokens, kGptVocabulary),
+                          next_token_loss);
 }
 
 }  // namespace halftone

@@ -66,13 +66,11 @@ struct Unet : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_unet() {
-  SuiteModel model = one_tensor_model(std::make_shared<Unet>());
-  model.sample = float_sample({3, 96, 96});
-  model.loss = [](const c10::IValue& result, const std::vector<c10::IValue>& args) {
-    return label_loss(result.toTensor().permute({0, 2, 3, 1}), args);  // a class for each pixel
-  };
-  model.input_names = {"pixels"};
-  return model;
+  return one_tensor_model(
+      std::make_shared<Unet>(), "pixels", float_sample({3, 96, 96}),
+      [](const c10::IValue& result, const std::vector<c10::IValue>& args) {
+        return label_loss(result.toTensor().permute({0, 2, 3, 1}), args);  // a class for each pixel
+      });
 }
 
 }  // namespace halftone

@@ -55,18 +55,12 @@ at::Tensor vae_loss(const c10::IValue& result, const std::vector<c10::IValue>& a
 }  // namespace
 
 SuiteModel make_vae() {
-  const auto vae = std::make_shared<Vae>();
-  SuiteModel model;
-  model.module = vae;
-  model.forward = [vae](const std::vector<c10::IValue>& args) -> c10::IValue {
-    return vae->forward(args.at(0).toTensor(), args.at(1).toTensor());
-  };
-  model.sample = [](int64_t batch, uint64_t seed) -> Sample {
-    return {{drawn_floats({batch, 3, 64, 64}, seed), drawn_floats({batch, kVaeLatent}, seed + 500)}, {}};
-  };
-  model.loss = vae_loss;
-  model.input_names = {"pixels", "noise"};
-  return model;
+  return two_tensor_model(
+      std::make_shared<Vae>(), {"pixels", "noise"},
+      [](int64_t batch, uint64_t seed) -> Sample {
+        return {{drawn_floats({batch, 3, 64, 64}, seed), drawn_floats({batch, kVaeLatent}, seed + 500)}, {}};
+      },
+      vae_loss);
 }
 
 }  // namespace halftone

@@ -38,11 +38,8 @@ struct VisionTransformer : torch::nn::Module {
 }  // namespace
 
 SuiteModel make_vit() {
-  SuiteModel model = one_tensor_model(std::make_shared<VisionTransformer>());
-  model.sample = float_sample({3, 224, 224});
-  model.loss = label_loss;
-  model.input_names = {"pixels"};
-  return model;
+  return one_tensor_model(std::make_shared<VisionTransformer>(), "pixels", float_sample({3, 224, 224}),
+                          label_loss);
 }
 
 }  // namespace halftone

@@ -259,7 +259,8 @@ class LinearLowering {
   bool read() {
     const Slot* x = planner_.tensor(node_, "x");
     quantized_ = planner_.tensor(node_, "x_scale") != nullptr;
-    if (x->dtype() != (quantized_ ? at::kByte : at::kFloat)) return refuse("activations are not float32");
+    const bool bytes = x->dtype() == at::kByte || x->dtype() == at::kChar;
+    if (quantized_ ? !bytes : x->dtype() != at::kFloat) return refuse("activations are not float32");
     for (const Slot& part : planner_.tensor_list(node_, "weight")) {
       parts_.push_back(planner_.weight(part));
       if (!parts_.back().defined()) return refuse("the weight is not constant");
@@ -290,7 +291,8 @@ class LinearLowering {
     sizes.back() = output_.n;
     if (planner_.is_used(node_.output(0))) output_.y = planner_.define(node_.output(0), at::kFloat, sizes);
     if (!planner_.is_used(node_.output(1))) return;
-    output_.q = planner_.define(node_.output(1), at::kByte, sizes);
+    const auto bytes = output_.row_format == RowFormat::kS8 ? at::kChar : at::kByte;
+    output_.q = planner_.define(node_.output(1), bytes, sizes);
     output_.scale = planner_.define(node_.output(2), at::kFloat, {x_.rows});
     output_.zero_point = planner_.define(node_.output(3), at::kInt, {x_.rows});
   }

@@ -38,8 +38,9 @@ RowQuantizer define_quantized(const Node& node, Planner& planner, size_t first, 
   quantizer.problem = {rows.rows, rows.k};
   quantizer.chosen =
       &kernels::choose_kernel(kernels::quantize_rows_kernels(), quantizer.problem, active_isa());
-  quantizer.format = planner.constant(node, "symmetric").toBool() ? RowFormat::kS8 : RowFormat::kU8;
-  quantizer.q = planner.define(node.output(first), at::kByte, sizes);
+  const bool symmetric = planner.constant(node, "symmetric").toBool();
+  quantizer.format = symmetric ? RowFormat::kS8 : RowFormat::kU8;
+  quantizer.q = planner.define(node.output(first), symmetric ? at::kChar : at::kByte, sizes);
   quantizer.scale = planner.define(node.output(first + 1), at::kFloat, {rows.rows});
   quantizer.zero_point = planner.define(node.output(first + 2), at::kInt, {rows.rows});
   return quantizer;

@@ -123,6 +123,7 @@ TEST(BaselineSearch, RunsOnceForEachShapeAndKeepsTheNumbers) {
   for (const auto& inputs : {five, five, nine}) expect_close(model->run(inputs), plain->run(inputs), 1e-5);
   ASSERT_EQ(model->searches().size(), 2u);
   const SearchReport report = model->searches()[0];
+  RecordProperty("search", report.to_text());
   EXPECT_EQ(report.shape, "f32[5, 64]");
   EXPECT_EQ(report.trials.at(0).threads, at::get_num_threads());
   std::vector<std::string> names;

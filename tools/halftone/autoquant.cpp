@@ -30,8 +30,8 @@ constexpr const char* kAutoquantExamples = R"(Examples:
 void add_measuring(CLI::App& command, AutoquantRequest& request) {
   command
       .add_option("--inputs", request.inputs,
-                  "A call to calibrate with; may be repeated, with other shapes too (default: the\n"
-                  "model's sample inputs)")
+                  "A call to calibrate with; may be repeated, with other shapes too\n"
+                  "(default: the model's sample inputs)")
       ->type_name("F.safetensors")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -65,6 +65,16 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
                    "Layers that the inputs do not reach stay as they are (default: an error)");
 }
 
+/// What a replayed plan has no use for would be ignored in silence.
+void check_replay(const CLI::App& command) {
+  if (command.count("--plan") == 0) return;
+  for (const char* option : {"--inputs", "--schemes", "--min-cosine", "--min-layer-cosine", "--include",
+                             "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
+    if (command.count(option) > 0)
+      throw CLI::ValidationError(option, "does not go with --plan, which measures nothing");
+  }
+}
+
 }  // namespace
 
 void add_autoquant(CLI::App& app, CommandLine& line) {
@@ -88,16 +98,13 @@ void add_autoquant(CLI::App& app, CommandLine& line) {
   auto* clear = command->add_flag("--clear-cache", actions->clear, "Forget all measurements, and stop");
   command->add_flag("--show-cache", actions->show, "List the measurements, and stop")->excludes(clear);
   auto* plan_out = command->add_option("--plan-out", request.plan_out, "Write the plan")->type_name("P.json");
-  auto* plan = command->add_option("--plan", request.plan, "Replay this plan: nothing is measured")
-                   ->type_name("P.json")
-                   ->excludes(plan_out);
-  for (const char* option : {"--inputs", "--schemes", "--min-cosine", "--min-layer-cosine", "--include",
-                             "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
-    plan->excludes(command->get_option(option));  // it would be ignored in silence
-  }
+  command->add_option("--plan", request.plan, "Replay this plan: nothing is measured")
+      ->type_name("P.json")
+      ->excludes(plan_out);
   command->add_option("-o,--output", request.output, "The checkpoint to write")->type_name("OUT.ht");
   add_common_options(*command, line.common);
-  command->callback([actions, &line] {
+  command->callback([actions, command, &line] {
+    check_replay(*command);
     if (actions->request.model.path.empty() && !actions->show && !actions->clear)
       throw CLI::RequiredError("MODEL");
     line.job = [actions, &line](Console& console) {

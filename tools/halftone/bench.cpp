@@ -58,8 +58,8 @@ void add_what_runs(CLI::App& command, BenchActions& actions) {
   command.add_flag("--training", request.training, "Training steps (default: inference)");
   command.add_flag("--inference", request.inference, "Inference, also beside --training");
   add_list(command, "--schemes", request.schemes,
-           "noquant, int8dynamic, int8weightonly, int4weightonly, autoquant (default: all of\n"
-           "these), or those of halftone schemes");
+           "noquant, int8dynamic, int8weightonly, int4weightonly, autoquant\n"
+           "(default: all of these), or those of halftone schemes");
   add_list(command, "--backend", request.backends, "halftone (default), or others of halftone backends");
   command.add_option("--batch-sizes", request.batch_sizes, "Commas between (default: the model's own)")
       ->type_name("LIST")

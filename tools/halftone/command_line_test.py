@@ -15,8 +15,8 @@ class CommandLine(CliTest):
         self.assertRegex(self.ok("--version").stdout, r"^halftone \d+\.\d+\.\d+ \(torch 2\.13\.0\)\n$")
 
     def test_help_has_examples_and_is_a_result(self):
-        for arguments in (["--help"], ["inspect", "--help"], ["kernels", "--help"], ["run", "--help"], ["tune", "--help"],
-                          ["verify", "--help"]):
+        for arguments in (["--help"], ["autoquant", "--help"], ["bench", "--help"], ["inspect", "--help"], ["kernels", "--help"],
+                          ["run", "--help"], ["tune", "--help"], ["verify", "--help"]):
             done = self.ok(*arguments)
             self.assertIn("Examples:\n  halftone ", done.stdout)
             self.assertEqual(done.stderr, "")

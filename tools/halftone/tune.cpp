@@ -194,7 +194,8 @@ void add_choices(CLI::App& command, TuneRequest& options) {
   // One argument each: the model's file may come after it.
   command
       .add_option("--backends", options.backends,
-                  "Only these: eager, ts, halftone, quant, autoquant; commas between (default: all)")
+                  "Only these: eager, ts, halftone, quant, autoquant; commas between\n"
+                  "(default: all)")
       ->type_name("LIST")
       ->delimiter(',')
       ->allow_extra_args(false);

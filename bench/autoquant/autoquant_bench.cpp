@@ -27,6 +27,7 @@
 #include "halftone/capture.h"
 #include "halftone/kernels.h"
 #include "halftone/measure.h"
+#include "halftone/tune_modules.h"
 #include "harness/suite/models.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"

@@ -10,7 +10,6 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
-#include "capture/module/trace.h"
 #include "graph/text_names.h"
 
 namespace halftone {
@@ -30,10 +29,7 @@ std::vector<std::pair<std::string, at::Tensor>> tensors_of(const Sample& sample,
     }
     return tensors;
   }
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
-  for (const auto& [name, value] : sample.kwargs) tree_of(value, leaves);
-  for (const c10::IValue& leaf : leaves) {
+  for (const c10::IValue& leaf : leaves_of(sample)) {
     if (!leaf.isTensor()) continue;
     const size_t index = tensors.size();
     tensors.emplace_back(index < names.size() ? names[index] : fmt::format("input{}", index),

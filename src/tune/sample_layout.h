@@ -41,6 +41,11 @@ std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& l
 /// repeated or cut off. kInvalidArgument where the graph has a fixed size there.
 Sample with_batch(const GraphModule& graph, const Sample& sample, int64_t batch);
 
+/// Tensors, numbers and the like among the arguments, nested ones too; positional ones first.
+std::vector<c10::IValue> leaves_of(const Sample& sample);
+/// Dtypes and sizes of all tensors: calls with equal ones have one shape.
+std::vector<int64_t> signature_of(const Sample& sample);
+
 /// The same call with copies of its tensors: for models that write to their inputs.
 Sample copy_of(const Sample& sample);
 

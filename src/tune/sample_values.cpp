@@ -131,6 +131,25 @@ Sample synthetic_sample(const Sample& sample, uint64_t seed) {
   });
 }
 
+std::vector<c10::IValue> leaves_of(const Sample& sample) {
+  std::vector<c10::IValue> leaves;
+  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
+  for (const auto& [name, value] : sample.kwargs) tree_of(value, leaves);
+  return leaves;
+}
+
+std::vector<int64_t> signature_of(const Sample& sample) {
+  std::vector<int64_t> signature;
+  for (const c10::IValue& leaf : leaves_of(sample)) {
+    if (!leaf.isTensor()) continue;
+    const at::Tensor& tensor = leaf.toTensor();
+    signature.push_back(static_cast<int64_t>(tensor.scalar_type()));
+    signature.push_back(tensor.dim());
+    signature.insert(signature.end(), tensor.sizes().begin(), tensor.sizes().end());
+  }
+  return signature;
+}
+
 Sample copy_of(const Sample& sample) {
   return with_changed_leaves(sample, [](const c10::IValue& leaf) -> c10::IValue {
     return leaf.isTensor() ? leaf.toTensor().clone() : leaf;

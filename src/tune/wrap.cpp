@@ -4,31 +4,12 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "capture/module/trace.h"
 #include "halftone/tune_modules.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
 #include "tune/setup.h"
 
 namespace halftone {
-namespace {
-
-/// Sizes and dtypes of all tensors of a call.
-std::vector<int64_t> signature_of(const Sample& sample) {
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
-  std::vector<int64_t> signature;
-  for (const c10::IValue& leaf : leaves) {
-    if (!leaf.isTensor()) continue;
-    const at::Tensor& tensor = leaf.toTensor();
-    signature.push_back(static_cast<int64_t>(tensor.scalar_type()));
-    signature.push_back(tensor.dim());
-    signature.insert(signature.end(), tensor.sizes().begin(), tensor.sizes().end());
-  }
-  return signature;
-}
-
-}  // namespace
 
 struct TunableModule::State {
   std::shared_ptr<torch::nn::Module> module;

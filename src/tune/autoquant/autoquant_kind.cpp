@@ -7,10 +7,10 @@
 #include "backend/lifecycle/kind_config.h"
 #include "base/errors.h"
 #include "base/log.h"
-#include "capture/module/trace.h"
 #include "halftone/autoquant.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/autoquant/planner.h"
+#include "tune/sample_layout.h"
 #include "tune/submodules.h"
 
 namespace halftone {
@@ -23,9 +23,7 @@ constexpr const char* kPlannedNote = "autoquant: planned";
 /// Samples that a file holds as shapes alone: nothing can be run with them.
 bool has_meta_tensors(const std::vector<Sample>& samples) {
   return std::any_of(samples.begin(), samples.end(), [](const Sample& sample) {
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
-    for (const auto& [name, value] : sample.kwargs) tree_of(value, leaves);
+    const std::vector<c10::IValue> leaves = leaves_of(sample);
     return std::any_of(leaves.begin(), leaves.end(), [](const c10::IValue& leaf) {
       return leaf.isTensor() && leaf.toTensor().defined() && leaf.toTensor().is_meta();
     });

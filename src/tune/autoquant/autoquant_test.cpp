@@ -231,6 +231,7 @@ TEST(Autoquant, TheRaceTakesTheFastestAsAWhole) {
   at::manual_seed(8);
   AutoquantOptions options = quick_options();
   options.race = true;
+  options.time_limit = 5;
   const AutoquantPlan plan =
       plan_autoquant(block_model(2, kWide), std::vector{rows_call(64, kWide)}, options);
   if (plan.runs.empty()) {
@@ -349,6 +350,7 @@ TEST(Autoquant, ChangesNoSettingOfTheProcess) {
   at::manual_seed(99);
   AutoquantOptions options = quick_options();
   options.race = true;
+  options.time_limit = 5;
   autoquant(module, samples, options);
   EXPECT_TRUE(at::rand({4}).equal(expected));
   EXPECT_EQ(at::get_num_threads(), threads);

@@ -6,7 +6,6 @@
 #include <span>
 
 #include "base/sha256.h"
-#include "capture/module/trace.h"
 #include "tune/autoquant/planner.h"
 #include "tune/autoquant/time_cache.h"
 #include "tune/report_json.h"
@@ -17,10 +16,7 @@ namespace {
 std::string digest_of_calls(const std::vector<Sample>& calls) {
   Sha256 sha;
   for (const Sample& call : calls) {
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(call.args), leaves);
-    for (const auto& [name, value] : call.kwargs) tree_of(value, leaves);
-    for (const c10::IValue& leaf : leaves) {
+    for (const c10::IValue& leaf : leaves_of(call)) {
       if (!leaf.isTensor() || !leaf.toTensor().defined()) continue;
       const at::Tensor dense = leaf.toTensor().contiguous();
       sha.update(std::as_bytes(

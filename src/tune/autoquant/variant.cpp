@@ -12,8 +12,7 @@ namespace {
 
 int64_t elements_of_call(const Sample& sample) {
   int64_t sum = 0;
-  for (const c10::IValue& value : sample.args) sum += value.isTensor() ? value.toTensor().numel() : 0;
-  for (const auto& [name, value] : sample.kwargs) sum += value.isTensor() ? value.toTensor().numel() : 0;
+  for (const c10::IValue& leaf : leaves_of(sample)) sum += leaf.isTensor() ? leaf.toTensor().numel() : 0;
   return sum;
 }
 

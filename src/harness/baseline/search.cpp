@@ -33,7 +33,7 @@ namespace baseline {
 namespace {
 
 /// Of one race. A search has a few of them, at the first call of a shape only.
-constexpr double kRaceSeconds = 0.15;
+constexpr double kRaceSeconds = 0.25;
 constexpr int kMostRounds = 3;
 
 class ParameterSearch {
@@ -131,6 +131,7 @@ class ParameterSearch {
     options.seconds = kRaceSeconds;
     options.confidence = 0.02;
     options.drop_ratio = 1.2;
+    options.clock = problem_.clock;
     const Measurements measured = measure(contestants, options);
     for (size_t i = 0; i < runners.size(); ++i) {
       SearchTrial& trial = report_.trials[runners[i]];

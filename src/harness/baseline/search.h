@@ -24,6 +24,7 @@ struct SearchProblem {
   std::function<std::shared_ptr<const CompiledModel>(const SearchSetting&)> make;
   std::function<void(const CompiledModel&)> run;  ///< one call
   bool all_directions = false;
+  std::function<double()> clock = nullptr;  ///< seconds; for tests. Empty: the steady clock
 };
 
 struct SearchResult {

@@ -30,3 +30,8 @@ target_compile_options(halftone_torch INTERFACE ${torch_flags})
 # Torch's copy of fmt is compiled once, in src/graph/fmt_compiled.cpp: header-only
 # use took 7.6 s instead of 4.7 s in the one file that was measured.
 target_compile_options(halftone_torch INTERFACE -UFMT_HEADER_ONLY)
+
+# Test programs that know torch, and only they, take this object in: halftone_test().
+add_library(halftone_test_seed OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/seed/test_seed.cpp)
+target_link_libraries(halftone_test_seed PRIVATE halftone_torch GTest::gtest)
+set_target_properties(halftone_torch PROPERTIES COMPATIBLE_INTERFACE_BOOL HALFTONE_KNOWS_TORCH INTERFACE_HALFTONE_KNOWS_TORCH ON)

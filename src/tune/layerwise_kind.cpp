@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "archive/terminal_text.h"
 #include "backend/lifecycle/kind_config.h"
 #include "base/errors.h"
 #include "halftone/quantize.h"
@@ -14,6 +15,8 @@ namespace halftone {
 namespace {
 
 constexpr const char* kType = "LayerwiseBackend";
+// An autoquant plan has one for each of perhaps hundreds of layers: then only their number is told.
+constexpr size_t kMostPatternsNamed = 8;
 
 class LayerwiseKind final : public BackendKind {
  public:
@@ -29,8 +32,25 @@ class LayerwiseKind final : public BackendKind {
 
   std::string describe_config() const override {
     std::string text;
-    for (const auto& [pattern, config] : overrides_)
-      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", pattern, config.describe());
+    const auto add = [&](const std::string& what, const QuantConfig& config) {
+      text += fmt::format("{}{}={}", text.empty() ? "" : ", ", what, config.describe());
+    };
+    if (overrides_.size() <= kMostPatternsNamed) {
+      for (const auto& [pattern, config] : overrides_) add(terminal_text(pattern), config);
+      return text;
+    }
+    std::vector<std::pair<QuantConfig, size_t>> counts;  // in the order of first use
+    for (const auto& [pattern, config] : overrides_) {
+      const auto known =
+          std::find_if(counts.begin(), counts.end(), [&](const auto& each) { return each.first == config; });
+      if (known == counts.end()) {
+        counts.emplace_back(config, 1);
+      } else {
+        ++known->second;
+      }
+    }
+    for (const auto& [config, count] : counts)
+      add(fmt::format("{} pattern{}", count, count == 1 ? "" : "s"), config);
     return text;
   }
 

@@ -187,6 +187,15 @@ TEST(Inspect, GoesDeeperWhileOneSubmoduleHasMostOfTheTime) {
   EXPECT_THAT(names, ElementsAre("words", "big.tower.up", "big.tower.down", "small.head"));
 }
 
+TEST(LayerwiseBackend, DescribesFewPatternsByNameAndManyByNumber) {
+  LayerwiseConfig few = {{"a\x1b", "int8wo"}, {"b", "int4wo"}};
+  EXPECT_EQ(layerwise_backend_kind(few)->describe_config(),
+            "a\\x1b=Int8WeightOnlyConfig(), b=Int4WeightOnlyConfig()");
+  for (int i = 0; i < 10; ++i) few.emplace_back(fmt::format("layer{}", i), "int4wo");
+  EXPECT_EQ(layerwise_backend_kind(few)->describe_config(),
+            "1 pattern=Int8WeightOnlyConfig(), 11 patterns=Int4WeightOnlyConfig()");
+}
+
 TEST(LayerwiseBackend, QuantizesWhatItNames) {
   const auto kind = layerwise_backend_kind({{exact_pattern({"big.tower.up"}), Int8WeightOnlyConfig{}},
                                             {"small\\..*", Int8DynamicActivationInt8WeightConfig{}}});
@@ -242,7 +251,7 @@ TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
       sample_from_flat(*model, {at::randint(1000, 20000, {1, 32}), at::full({1, 32}, 1, at::kLong)});
   const TuneResult first = tune(model, std::vector{call}, max_throughput(), options);
   EXPECT_TRUE(first.report.won) << first.report.to_text();
-  EXPECT_EQ(first.report.candidates.size(), 11U);
+  EXPECT_EQ(first.report.candidates.size(), 12U);
   for (const CandidateReport& row : first.report.candidates) {
     EXPECT_NE(row.verdict, Verdict::kFailed) << row.name << ": " << row.reason;
     EXPECT_NE(row.verdict, Verdict::kNotTried) << row.name << ": " << row.reason;

@@ -54,7 +54,7 @@ def model_row(name, batch, by_scheme, schemes):
     plain = by_scheme.get("noquant", good[0])
     sizes = [row["bytes"] / 1e6 for row in (plain, best) if row.get("bytes")]
     # Eager's time is that of the row's own rounds.
-    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", " → ".join(f"{mb:.1f}" for mb in sizes) or "–"]
+    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", " → ".join(f"{mb:.1f}" if mb >= 0.1 else f"{mb:.3f}" for mb in sizes) or "–"]
 
 
 def inference_table(rows):

@@ -44,6 +44,10 @@ def geometric_mean(rows):
     return f"{math.exp(sum(map(math.log, speeds)) / len(speeds)):.2f}" if speeds else "–"
 
 
+def megabytes(count):
+    return f"{count / 1e6:.1f}" if count >= 1e5 else f"{count / 1e6:.3f}"
+
+
 def model_row(name, batch, by_scheme, schemes):
     rows = [by_scheme.get(scheme) for scheme in schemes]
     good = [row for row in rows if row and holds(row) and row.get("abs_latency")]
@@ -52,9 +56,9 @@ def model_row(name, batch, by_scheme, schemes):
         return cells + ["–", "–", "–"]
     best = min(good, key=lambda row: row["abs_latency"])
     plain = by_scheme.get("noquant", good[0])
-    sizes = [row["bytes"] / 1e6 for row in (plain, best) if row.get("bytes")]
+    sizes = " → ".join(megabytes(row["bytes"]) for row in (plain, best) if row.get("bytes"))
     # Eager's time is that of the row's own rounds.
-    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", " → ".join(f"{mb:.1f}" if mb >= 0.1 else f"{mb:.3f}" for mb in sizes) or "–"]
+    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", sizes or "–"]
 
 
 def inference_table(rows):

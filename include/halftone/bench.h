@@ -53,11 +53,12 @@ std::vector<std::string> bench_schemes();
 /// Eager is the C++ module itself, without gradients in inference; of a file, the interpreter.
 /// - accuracy: "pass" without quantization where |got - eager| ≤ 1e-4 |eager| (norms of whole results; in
 ///   training 1e-3 for all gradients together); with it, where the cosine of each result is at least 0.98,
-///   0.9 of the int4 schemes, 0.995 of autoquant. What is not finite where eager's is fails.
+///   0.9 of the int4 schemes, 0.995 of autoquant (which plans for 0.996, on other inputs). What is not finite
+///   where eager's is fails. Layers that a scheme cannot take stay as they are; where it can take none, the
+///   row is "pass_due_to_skip", says so as its error, and has no times.
 /// - times: eager and candidate take turns (measure.h); the speed-up is the median of the rounds' ratios.
-/// - compilation_latency: from the C++ module (from the loaded file) to the end of the first call; it
-/// includes
-///   quantizing and, with autoquant, planning.
+/// - compilation_latency: from the C++ module (from the loaded file) to the end of the first call,
+///   with quantizing and, of autoquant, planning.
 /// - peaks: the weights as they are stored and what a call adds at most, of Halftone also what compiling
 ///   adds: packed weights.
 /// - layers: in inference with backend "halftone". A layer's error counts what the layers before it did.

@@ -13,7 +13,7 @@
 namespace halftone {
 namespace {
 
-constexpr size_t kBenchCalls = 4;
+constexpr size_t kBenchCalls = 4, kCalibrationCalls = 4, kHeldOutCalls = 2;
 
 const BenchModelInfo& info_of(const std::string& name) {
   for (const BenchModelInfo& info : bench_models())
@@ -40,6 +40,8 @@ BenchModel::BenchModel(const BenchJob& job) {
   batch_ = job.batch_size > 0 ? job.batch_size : info_of(job.model).batch_size;
   suite_ = make_suite_model(job.model, job.seed);
   samples_ = suite_->samples(batch_, kBenchCalls, job.seed).calls;
+  calibration_ = suite_->samples(batch_, kCalibrationCalls, job.seed + 1);
+  calibration_.held_out = suite_->samples(batch_, kHeldOutCalls, job.seed + 2).calls;
 }
 
 void BenchModel::load_file(const BenchJob& job) {
@@ -55,7 +57,13 @@ void BenchModel::load_file(const BenchJob& job) {
   if (job.batch_size > 0) first = with_batch(*graph_, first, job.batch_size);
   batch_ = batch_of(first);
   samples_ = {first};
-  for (size_t i = 1; i < kBenchCalls; ++i) samples_.push_back(synthetic_sample(first, job.seed + i));
+  uint64_t seed = job.seed;
+  const auto add = [&](std::vector<Sample>& calls, size_t count) {
+    while (calls.size() < count) calls.push_back(synthetic_sample(first, ++seed));
+  };
+  add(samples_, kBenchCalls);
+  add(calibration_.calls, kCalibrationCalls);
+  add(calibration_.held_out, kHeldOutCalls);
   interpreter_ = std::make_unique<Session>(graph_);
 }
 

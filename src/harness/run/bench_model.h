@@ -23,7 +23,10 @@ class BenchModel {
   const std::shared_ptr<GraphModule>& graph();
 
   const std::optional<SuiteModel>& suite() const { return suite_; }
+  /// The calls that are compared and timed.
   const std::vector<Sample>& samples() const { return samples_; }
+  /// Other ones, for what looks at data before it decides.
+  const Samples& calibration() const { return calibration_; }
   int64_t batch() const { return batch_; }
   int64_t weight_bytes() const;
 
@@ -33,6 +36,7 @@ class BenchModel {
   std::shared_ptr<GraphModule> graph_;
   std::unique_ptr<Session> interpreter_;
   std::vector<Sample> samples_;
+  Samples calibration_;
   int64_t batch_ = 1;
 };
 

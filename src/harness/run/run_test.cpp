@@ -263,6 +263,19 @@ TEST(RunBench, CheckpointsOfGraphsWithAnyBatch) {
   EXPECT_EQ(row.batch_size, 10);
 }
 
+TEST(RunBench, FileOfOneBatchTakesNoOther) {
+  const SuiteModel model = make_suite_model("tiny_mlp");
+  const auto graph = capture(*model.module, model.forward, model.sample(4, 0).args);
+  graph->sample_inputs = model.sample(4, 0).args;
+  const BenchFolder folder;
+  BenchJob job = short_job((folder.path / "fixed.ht").string());
+  save_checkpoint(*graph, job.model);
+  job.batch_size = 5;
+  const BenchRow row = run_bench(job);
+  EXPECT_EQ(row.accuracy, "model_fail_to_load");
+  EXPECT_THAT(row.error, HasSubstr("fixed size"));
+}
+
 TEST(RunBench, FolderOfExportedModels) {
   const std::vector<std::string> models = select_bench_models(HALFTONE_EXPORTED_SUITE);
   ASSERT_EQ(models.size(), 2U);

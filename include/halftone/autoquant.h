@@ -66,6 +66,8 @@ class Autoquant {
   AutoquantPlan finalize();
 
  private:
+  friend AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples,
+                                      const AutoquantOptions& options);
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -63,6 +63,15 @@ void check_options(const AutoquantOptions& options) {
   aq::schemes_to_try(options);  // unknown names
 }
 
+void apply_to(const ModelSource& model, const AutoquantPlan& plan) {
+  if (!plan.quantizes()) return;
+  if (model.graph) {
+    apply_plan(*model.graph, plan);
+  } else {
+    apply_plan(*model.module, plan);
+  }
+}
+
 }  // namespace
 
 /// A graph is recorded while it is called; a C++ module is called as it is, and its graph is recorded with
@@ -147,6 +156,32 @@ struct Autoquant::State {
     return missing;
   }
 
+  std::vector<double> weights_of(const SampleLayout& samples) const {
+    std::vector<double> weights;
+    for (const Sample& sample : samples.shape_calls)
+      weights.push_back(static_cast<double>(keeper.calls_of_shape(sample)) /
+                        static_cast<double>(keeper.calls()));
+    return weights;
+  }
+
+  /// The plan that these calls would lead to, if it is known; they are not made. Of C++ modules this is not
+  /// known before they are captured.
+  std::optional<AutoquantPlan> known_plan(const std::vector<Sample>& calls) {
+    if (!model.graph || !options.use_cache) return std::nullopt;
+    for (const Sample& call : calls) keeper.add(keeper.copy(call));
+    const SampleLayout samples = layout();
+    const auto known = aq::find_plan(options.cache_dir,
+                                     aq::plan_key(hash_of_model(), samples, weights_of(samples), options));
+    keeper = {};
+    if (!known) return std::nullopt;
+    return AutoquantPlan::from_json(*known, "autoquant's cache");
+  }
+
+  const std::string& hash_of_model() {
+    if (hash.empty()) hash = model_hash(*marked->module);
+    return hash;
+  }
+
   AutoquantPlan plan() {
     if (finished) fail(ErrorCode::kState, "autoquant: the model is quantized already");
     if (keeper.calls() == 0)
@@ -156,24 +191,21 @@ struct Autoquant::State {
     const SampleLayout samples = layout();
     if (model.module) capture_module(samples);
     const std::vector<LayerInfo> missing = unseen();
-    const std::string hash = model_hash(*marked->module);
-    std::vector<double> weights;
-    for (const Sample& sample : samples.shape_calls)
-      weights.push_back(static_cast<double>(keeper.calls_of_shape(sample)) /
-                        static_cast<double>(keeper.calls()));
-    const std::string key = aq::plan_key(hash, samples, weights, options);
+    if (model.module) hash.clear();  // it may have been trained since
+    const std::vector<double> weights = weights_of(samples);
+    const std::string key = aq::plan_key(hash_of_model(), samples, weights, options);
     if (options.use_cache) {
       if (const auto known = aq::find_plan(options.cache_dir, key))
         return AutoquantPlan::from_json(*known, "autoquant's cache");
     }
     aq::PlanResult result = aq::make_plan({*marked, *recorder, samples, weights, missing, options, start});
-    describe(result.plan, hash);
+    describe(result.plan);
     result.plan.seconds = std::chrono::duration<double>(AutoquantClock::now() - start).count();
     if (result.complete) aq::store_plan(options.cache_dir, key, result.plan.to_json());
     return std::move(result.plan);
   }
 
-  void describe(AutoquantPlan& plan, const std::string& hash) const {
+  void describe(AutoquantPlan& plan) const {
     plan.model = !options.spec.name.empty() ? options.spec.name : model_type(model);
     plan.model_hash = hash;
     plan.cpu = cpu_name();
@@ -191,6 +223,7 @@ struct Autoquant::State {
   std::optional<aq::Recorder> recorder;
   std::optional<Session> session;
   aq::SampleKeeper keeper;
+  std::string hash;  ///< of the marked graph; empty: not asked for yet
   bool finished = false;
 };
 
@@ -219,13 +252,7 @@ AutoquantPlan Autoquant::plan() {
 
 AutoquantPlan Autoquant::finalize() {
   AutoquantPlan plan = state_->plan();
-  if (plan.quantizes()) {
-    if (state_->model.graph) {
-      apply_plan(*state_->model.graph, plan);
-    } else {
-      apply_plan(*state_->model.module, plan);
-    }
-  }
+  apply_to(state_->model, plan);
   state_->finished = true;
   return plan;
 }
@@ -234,30 +261,25 @@ std::vector<std::string> default_autoquant_schemes() {
   return {"int8wo", "int8dq", "int8dq-7bit", "int4wo", "int4wo-int8act", "bf16wo", "fp8wo"};
 }
 
-namespace {
-
-Autoquant calibrated(const ModelSource& model, const Samples& samples, const AutoquantOptions& options) {
+AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples,
+                             const AutoquantOptions& options) {
   Autoquant session(model, options);
-  session.expect(samples);
   std::vector<Sample> calls = samples.calls;
   if (calls.empty() && model.graph && !model.graph->sample_inputs.empty())
     calls.push_back(sample_from_flat(*model.graph, model.graph->sample_inputs));
   if (calls.empty())
     fail(ErrorCode::kInvalidArgument,
          "autoquant needs samples: none were given, and the model has none itself");
+  session.expect(samples);
+  if (auto known = session.state_->known_plan(calls)) return *std::move(known);
   for (const Sample& call : calls) session.calibrate(call);
-  return session;
+  return session.plan();
 }
-
-}  // namespace
 
 AutoquantPlan autoquant(const ModelSource& model, const Samples& samples, const AutoquantOptions& options) {
-  return calibrated(model, samples, options).finalize();
-}
-
-AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples,
-                             const AutoquantOptions& options) {
-  return calibrated(model, samples, options).plan();
+  AutoquantPlan plan = plan_autoquant(model, samples, options);
+  apply_to(model, plan);
+  return plan;
 }
 
 }  // namespace halftone

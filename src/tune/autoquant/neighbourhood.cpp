@@ -36,6 +36,7 @@ class NeighbourFinder {
       if (found_.contains(node.get())) part.nodes.push_back(node.get());
     }
     part.joined = can_join();
+    part.maker = maker_;
     return part;
   }
 
@@ -46,10 +47,20 @@ class NeighbourFinder {
     return maker != nullptr && compiler::is_one_of(*maker, kProducts);
   }
 
+  /// A linear behind which these stand, with its activation.
+  void take_maker() {
+    const Node* activation = site_.x->producer();
+    const bool is_activation = activation != nullptr && compiler::is_one_of(*activation, kActivations);
+    const Value* made = is_activation ? activation->input(0).value() : site_.x;
+    if (made == nullptr || !is_product(made)) return;
+    maker_ = before_reshapes(made)->producer();
+    if (is_activation) found_.insert(activation);
+  }
+
   /// The norm, which quantizes for the linears behind it, and the sum that it takes.
   void take_before() {
     const Node* norm = site_.x->producer();
-    if (norm == nullptr || !compiler::is_one_of(*norm, kNorms)) return;
+    if (norm == nullptr || !compiler::is_one_of(*norm, kNorms)) return take_maker();
     found_.insert(norm);
     const Value* x = try_tensor(*norm, "input");
     const Node* sum = x != nullptr ? compiler::try_producer(x, {"aten::add.Tensor"}) : nullptr;
@@ -140,6 +151,7 @@ class NeighbourFinder {
   const Graph& graph_;
   const Site& site_;
   std::set<const Node*> found_;
+  const Node* maker_ = nullptr;
   std::vector<const Value*> ends_;  ///< of each linear: behind its activation
 };
 

@@ -19,6 +19,8 @@
 namespace halftone::aq {
 namespace {
 
+constexpr int64_t kMakerWidth = 16;
+
 bool is_stored(const Value* value) {
   return value->producer() == nullptr && value->graph().inputs().at(value->index()).kind != InputKind::kUser;
 }
@@ -55,6 +57,7 @@ class ProblemBuilder {
   }
 
   Problem run() {
+    if (part_.maker != nullptr) add_maker();
     for (const Node* node : part_.nodes) {
       if (part_.joined && is_linear(node)) {
         if (node == linears_.front()) add_joined();
@@ -69,6 +72,7 @@ class ProblemBuilder {
     set_results();
     Problem problem;
     problem.weights = weights_;
+    problem.has_maker = part_.maker != nullptr;
     problem.inputs = std::move(inputs_);
     problem.key = key();
     CallSpec call = flat_call(*graph_);
@@ -192,6 +196,45 @@ class ProblemBuilder {
     if (bias == nullptr) return at::zeros({n});
     if (!is_stored(bias)) fail(ErrorCode::kUnsupported, "%{} is computed", bias->name());
     return stored_->at(bias->graph().inputs().at(bias->index()).target);
+  }
+
+  /// Writes what the real maker would, and multiplies next to nothing.
+  void add_maker() {
+    const Value* made = made_value();
+    const TensorMeta meta = *meta_of(made);
+    const int64_t n = meta.sizes.back().constant();
+    std::vector<int64_t> sizes;
+    for (const SymExpr& size : meta.sizes) sizes.push_back(size.constant());
+    sizes.back() = kMakerWidth;
+    const at::Generator generator = at::detail::createCPUGenerator(0);
+    at::Tensor x = at::normal(0, 1, sizes, generator, at::TensorOptions(at::kFloat));
+    const at::Tensor weight = at::normal(0, 0.5, {n, kMakerWidth}, generator, at::TensorOptions(at::kFloat));
+    const std::string name = std::string(kMakerLayer) + ".weight";
+    tensors_[name] = weight;
+    Value* stored = graph_->add_input(
+        {"maker_weight", ValueType::kTensor, compiler::contiguous_meta(at::kFloat, {n, kMakerWidth})},
+        InputKind::kParameter, name);
+    Value* input = graph_->add_input(
+        {"maker_x", ValueType::kTensor, compiler::contiguous_meta(at::kFloat, as_expressions(sizes))},
+        InputKind::kUser, "maker_x");
+    inputs_.emplace_back(std::move(x));
+    Node* node = graph_->append("aten::linear", {{"input", input}, {"weight", stored}},
+                                {{fmt::format("v{}", made_++), ValueType::kTensor,
+                                  compiler::contiguous_meta(at::kFloat, meta.sizes)}});
+    values_[made] = node->output();
+    words_.emplace_back("behind a linear");
+    sizes.back() = n;
+    shapes_.push_back(fmt::format("f32[{}]", fmt::join(sizes, ", ")));
+  }
+
+  /// The first value behind the maker that the nodes read: its result, or a reshape of it.
+  const Value* made_value() const {
+    for (const Node* node : part_.nodes) {
+      for (const Value* value : node->input_values()) {
+        if (before_reshapes(value) == part_.maker->output()) return value;
+      }
+    }
+    fail(ErrorCode::kInternal, "%{} is read by none", part_.maker->output()->name());
   }
 
   /// The weights of all on top of each other, as the compiler has them.

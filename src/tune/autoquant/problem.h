@@ -27,15 +27,21 @@ struct Neighbourhood {
   std::vector<const Node*> nodes;
   /// Plain linears of one input, which the compiler puts on top of each other.
   bool joined = false;
+  /// A linear that makes what these read, itself or through the activation that is the first of `nodes`:
+  /// it quantizes its result for int8 linears as it writes it. The problem has a small one in its place.
+  const Node* maker = nullptr;
 };
 Neighbourhood neighbourhood_of(const Graph& graph, const Site& site);
+
+inline constexpr const char* kMakerLayer = "maker";
 
 /// A small model of its own. Two problems with the same key take the same time.
 struct Problem {
   std::shared_ptr<GraphModule> module;
   std::vector<c10::IValue> inputs;
-  std::string key;      ///< a readable sentence and a hash of the graph: "layer_norm, linear 96x64 …"
-  int64_t weights = 0;  ///< of its linears
+  std::string key;         ///< a readable sentence and a hash of the graph: "layer_norm, linear 96x64 …"
+  int64_t weights = 0;     ///< of its linears
+  bool has_maker = false;  ///< the linear named kMakerLayer, which no scheme is for
 };
 
 /// `seen`: of one call. The weights of the model's other layers are part of the key: they decide what the

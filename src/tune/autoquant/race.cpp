@@ -11,6 +11,7 @@ constexpr int kUsualRaceRounds = 12;
 constexpr int kFewestRaceRounds = 4;
 // Less is not worth a loss of accuracy.
 constexpr double kRaceLeastGain = 0.99;
+constexpr double kRaceLeastGainMs = 0.005;
 
 struct RaceTotals {
   std::vector<double> ms;    ///< by variant, over the shapes
@@ -72,7 +73,8 @@ RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Varian
     const double relative = totals.ms[0] > 0 ? totals.ms[i] / totals.ms[0] : 0;
     result.runs.push_back(
         {variants[i]->name, totals.ms[i], relative, variants[i]->cosine, variants[i]->holds, false});
-    const bool beats_fp32 = relative < kRaceLeastGain && totals.high[i] < totals.ms[0];
+    const bool beats_fp32 = relative < kRaceLeastGain && totals.ms[0] - totals.ms[i] >= kRaceLeastGainMs &&
+                            totals.high[i] < totals.ms[0];
     if (i > 0 && !totals.failed[i] && variants[i]->holds && beats_fp32 &&
         totals.ms[i] < result.runs[result.winner].milliseconds)
       result.winner = i;

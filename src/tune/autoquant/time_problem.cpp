@@ -71,7 +71,9 @@ struct Build {
 
 Build build_problem(const Problem& problem, const AutoquantScheme& scheme, int64_t weights_beside) {
   const auto module = copy_module(*problem.module);
-  if (scheme.config) quantize_(*module, *scheme.config);
+  QuantizeOptions options;
+  if (problem.has_maker) options.exclude = kMakerLayer;
+  if (scheme.config) quantize_(*module, *scheme.config, options);
   Build build;
   const double bytes_of_weight = static_cast<double>(bytes_of_tensors(*module->tensors())) /
                                  static_cast<double>(std::max<int64_t>(1, problem.weights));

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -124,15 +124,16 @@ void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& 
     }
     return console.result(json.dump(-1, ' ', false, AutoquantJson::error_handler_t::replace) + "\n");
   }
-  std::vector<Row> rows;
+  std::map<std::string, std::vector<Row>> by_machine;
   for (const AutoquantCacheEntry& entry : entries)
-    rows.push_back({entry.problem, entry.scheme, fmt::format("{:.4f}", entry.milliseconds), entry.machine});
-  if (!rows.empty()) {
-    console.result(render_table({{"problem", Align::kLeft, Cut::kMiddle, 30},
-                                 {"scheme"},
-                                 {"ms", Align::kRight},
-                                 {"machine", Align::kLeft, Cut::kMiddle, 16}},
-                                rows, kColumns));
+    by_machine[entry.machine].push_back(
+        {entry.problem, entry.scheme, fmt::format("{:.4f}", entry.milliseconds)});
+  for (const auto& [machine, rows] : by_machine) {
+    console.result(wrap(machine, kColumns));
+    console.result(
+        render_table({{"problem", Align::kLeft, Cut::kMiddle, 30}, {"scheme"}, {"ms", Align::kRight}}, rows,
+                     kColumns) +
+        "\n");
   }
   console.result(wrap(fmt::format("{} measurements in {}", entries.size(), folder), kColumns));
 }

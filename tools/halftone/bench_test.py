@@ -89,7 +89,8 @@ class Suite(CliTest):
         self.assertIn("one.pt2", self.ok("bench", folder, "--list").stdout)
 
     def test_training_has_no_schemes(self):
-        self.ok("bench", "--training", "--only", "tiny_mlp", *QUICK, "-o", "training.csv")
+        done = self.ok("bench", "--training", "--only", "tiny_mlp", *QUICK, "-o", "training.csv")
+        self.assertRegex(done.stdout, r"tiny_mlp +4 +training +pass")
         self.assertEqual([(row["mode"], row["scheme"], row["accuracy"]) for row in rows_of("training.csv")],
                          [("training", "noquant", "pass")])
 

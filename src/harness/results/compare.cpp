@@ -26,12 +26,30 @@ std::string from_to(const std::string& a, const std::string& b) {
   return a == b ? word(a) : word(a) + " → " + word(b);
 }
 
+/// What tells the rows of one model apart: the scheme, and mode and backend where they are not the usual
+/// ones.
+std::string way_of(const BenchRow& row) {
+  const bool usual_mode = row.mode == "inference";
+  std::string text = usual_mode ? "" : terminal_text(row.mode, 40);
+  const auto add = [&](const std::string& part) {
+    text += (text.empty() ? "" : ", ") + terminal_text(part, 40);
+  };
+  if (usual_mode || row.scheme != "noquant") add(row.scheme);
+  if (row.backend != "halftone") add(row.backend);
+  return text;
+}
+
 Row compared_row(const BenchRow& a, const BenchRow& b) {
-  return {terminal_text(b.name),        fmt::to_string(b.batch_size),
-          terminal_text(b.scheme, 40),  from_to(a.accuracy, b.accuracy),
-          fixed(a.speedup, 3, "x"),     fixed(b.speedup, 3, "x"),
-          change(a.speedup, b.speedup), fixed(a.abs_latency, 2),
-          fixed(b.abs_latency, 2),      change(a.abs_latency, b.abs_latency)};
+  return {terminal_text(b.name),
+          fmt::to_string(b.batch_size),
+          way_of(b),
+          from_to(a.accuracy, b.accuracy),
+          fixed(a.speedup, 3, "x"),
+          fixed(b.speedup, 3, "x"),
+          change(a.speedup, b.speedup),
+          fixed(a.abs_latency, 2),
+          fixed(b.abs_latency, 2),
+          change(a.abs_latency, b.abs_latency)};
 }
 
 const std::vector<Column>& compared_columns() {
@@ -118,7 +136,7 @@ std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow>
 std::string describe_bench(std::span<const BenchRow> rows, int width) {
   std::vector<Row> lines;
   for (const BenchRow& row : rows) {
-    lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), terminal_text(row.scheme, 40),
+    lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row),
                      row.accuracy.empty() ? "-" : terminal_text(row.accuracy, 40), fixed(row.speedup, 3, "x"),
                      fixed(row.abs_latency, 2), fixed(row.cosine, 5),
                      row.bytes ? describe_bytes(*row.bytes) : "-",

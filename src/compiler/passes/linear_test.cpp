@@ -1,4 +1,5 @@
-// canonical_linear, fuse_linear, fuse_activation, fuse_residual, fuse_norm, fuse_norm_sum, join_linears, fold_scalars.
+// canonical_linear, fuse_linear, fuse_activation, fuse_residual, fuse_norm, fuse_norm_sum, join_linears,
+// fold_scalars.
 #include "compiler/passes/test_support.h"
 
 namespace halftone::compiler {

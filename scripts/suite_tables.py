@@ -31,7 +31,7 @@ def holds(row):
 
 
 def speed_cell(row):
-    if row is None:
+    if row is None or row.get("accuracy") == "pass_due_to_skip":  # nothing to quantize
         return "–"
     if not holds(row):
         return f"**{cell(row.get('accuracy', '') or 'no time')}**"

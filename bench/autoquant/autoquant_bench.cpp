@@ -26,6 +26,7 @@
 #include "halftone/autoquant.h"
 #include "halftone/capture.h"
 #include "halftone/kernels.h"
+#include "halftone/log.h"
 #include "halftone/measure.h"
 #include "halftone/tune_modules.h"
 #include "harness/suite/models.h"
@@ -118,9 +119,9 @@ std::vector<Contender> make_contenders(const Subject& subject, const AutoquantPl
   std::vector<std::vector<c10::IValue>> expected;
   for (const Sample& sample : layout.validation) expected.push_back(eager.answers(sample));
   std::vector<Contender> contenders;
-  const auto add = [&](const std::string& name, const LayerwiseConfig& overrides) {
+  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendKind>& kind) {
     try {
-      auto entrant = std::make_unique<Entrant>(TuneCandidate{name, layerwise_backend_kind(overrides)});
+      auto entrant = std::make_unique<Entrant>(TuneCandidate{name, kind});
       entrant->build(subject.graph, layout.shape_calls, {});
       entrant->validate(layout.validation, expected, {});
       const double cosine = entrant->row.accuracy->least_cosine;
@@ -130,10 +131,11 @@ std::vector<Contender> make_contenders(const Subject& subject, const AutoquantPl
       fmt::print("    {:16} {}\n", name, short_message(error));
     }
   };
-  add("plan", plan.overrides());
-  add("fp32", {});
+  add("plan", layerwise_backend_kind(plan.overrides()));
+  add("fp32", halftone_backend_kind());
   for (const AutoquantScheme& scheme : aq::schemes_to_try({})) {
-    if (scheme.config) add(scheme.name, {{".*", *scheme.config}});
+    if (scheme.config)
+      add(scheme.name, quant_backend_kind({.quantization = {}, .quantization_config = scheme.config}));
   }
   return contenders;
 }
@@ -238,6 +240,9 @@ int main(int argc, char** argv) {
   app.add_option("--json", request.json, "a file for the figures");
   app.add_flag("--verbose", request.verbose, "the plans too");
   CLI11_PARSE(app, argc, argv);
+  if (request.verbose) {
+    set_log_sink([](LogLevel, std::string_view text) { fmt::print("    log: {}\n", text); });
+  }
   try {
     const at::NoGradGuard no_grad;
     return run(request);

@@ -1,6 +1,7 @@
 #include "tune/autoquant/budget_search.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace halftone::aq {
 namespace {
@@ -8,6 +9,8 @@ namespace {
 // A scheme that gains less of a group's time than this is not worth its loss of accuracy.
 constexpr double kLeastGain = 0.015;
 constexpr int kMostTrials = 10;
+// Groups that are not asked by then have the mean harm of the others.
+constexpr std::chrono::seconds kMostHarmTime(6);
 // The prediction aims a little below the limit, and is content with this much of it.
 constexpr double kFirstAim = 0.95;
 constexpr double kNearLimit = 0.75;
@@ -50,10 +53,11 @@ class BudgetSearch {
     size_t known = 0;
     std::vector<bool> asked(problem_.frontiers.size(), false);
     problem_.harm.assign(problem_.frontiers.size(), 0);
+    const auto end = std::chrono::steady_clock::now() + kMostHarmTime;
     for (size_t g = 0; g < problem_.frontiers.size(); ++g) {
       const Option& fastest = problem_.frontiers[g].front();
       asked[g] = fastest.error <= 0;
-      if (asked[g] || is_late_()) continue;
+      if (asked[g] || is_late_() || std::chrono::steady_clock::now() > end) continue;
       problem_.harm[g] = judge_.harm_alone(g, fastest.scheme) / fastest.error;
       sum += problem_.harm[g];
       ++known;

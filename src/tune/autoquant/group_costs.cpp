@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/log.h"
 #include "halftone/weight_format.h"
 #include "tune/autoquant/layer_error.h"
 #include "tune/autoquant/time_problem.h"
@@ -41,7 +42,12 @@ class CostMeasurer {
     find_problems();
     time_problems(seconds);
     cache_.save();
+    const double timed = spent();
+    drop_slower_than_fp32();
     measure_errors();
+    log(LogLevel::kInfo,
+        "autoquant: {} of {} problems measured, times known after {:.1f} s, errors after {:.1f} s",
+        report_.measured, report_.problems, timed, spent());
     return std::move(report_);
   }
 
@@ -169,6 +175,17 @@ class CostMeasurer {
     }
   }
 
+  /// What is slower than fp32 will not be chosen: its error is not worth the time.
+  void drop_slower_than_fp32() {
+    for (auto& group : report_.costs) {
+      if (!group[0].allowed()) continue;
+      for (size_t s = 1; s < group.size(); ++s) {
+        if (group[s].allowed() && *group[s].milliseconds >= *group[0].milliseconds)
+          group[s].note = "slower than fp32";
+      }
+    }
+  }
+
   void measure_errors() {
     for (size_t g = 0; g < input_.model.groups.size(); ++g) {
       const std::vector<size_t>& layers = input_.model.groups[g].layers;
@@ -179,9 +196,10 @@ class CostMeasurer {
           cost(g, s).note = "its error was not measured: the time limit";
           report_.complete = false;
         }
-        for (size_t i = 0; i < layers.size(); ++i) {
-          if (cost(g, s).note.empty()) measure_error(cost(g, s), i, layers[i], schemes_[s]);
-        }
+        // All layers of the group, though one that refuses is enough: people read them.
+        const bool wanted = cost(g, s).note.empty();
+        for (size_t i = 0; wanted && i < layers.size(); ++i)
+          measure_error(cost(g, s), i, layers[i], schemes_[s]);
       }
     }
   }
@@ -195,6 +213,7 @@ class CostMeasurer {
     const LayerError found = layer_error(input_.model, input_.recorder, marked, *scheme.config);
     cost.errors[index] = found.error;
     const double least = input_.options.least_layer_cosine;
+    if (!cost.note.empty()) return;
     if (!found.error) {
       cost.note = "refused: " + found.refusal;
     } else if (1 - *found.error < least) {

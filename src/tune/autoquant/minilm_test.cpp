@@ -65,13 +65,13 @@ TEST(AutoquantMiniLm, PlansQuicklyReplaysExactlyAndIsNotSlower) {
   EXPECT_EQ(model_hash(*replayed), model_hash(*quantized));
 
   std::vector<std::unique_ptr<Entrant>> entrants;
-  const auto add = [&](const std::string& name, const LayerwiseConfig& overrides) {
-    entrants.push_back(std::make_unique<Entrant>(TuneCandidate{name, layerwise_backend_kind(overrides)}));
+  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendKind>& kind) {
+    entrants.push_back(std::make_unique<Entrant>(TuneCandidate{name, kind}));
     entrants.back()->build(module, samples.calls, {});
   };
-  add("plan", plan.overrides());
-  add("fp32", {});
-  add("int8dq", {{".*", Int8DynamicActivationInt8WeightConfig{}}});
+  add("plan", layerwise_backend_kind(plan.overrides()));
+  add("fp32", halftone_backend_kind());
+  add("int8dq", quant_backend_kind({.quantization = "int8dq", .quantization_config = {}}));
   std::vector<Contestant> contestants;
   for (const auto& entrant : entrants) contestants.push_back(entrant->contestant(samples.calls.front()));
   MeasureOptions measuring;

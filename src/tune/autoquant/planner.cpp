@@ -1,7 +1,9 @@
 #include "tune/autoquant/planner.h"
 
 #include <algorithm>
+#include <map>
 
+#include "base/log.h"
 #include "tune/autoquant/budget_search.h"
 #include "tune/autoquant/group_costs.h"
 #include "tune/autoquant/plan_writer.h"
@@ -14,7 +16,7 @@ namespace {
 constexpr double kCostShare = 0.25;
 constexpr double kMostCostSeconds = 8;
 constexpr double kBudgetEnd = 0.75;
-constexpr double kMostRaceSeconds = 8;
+constexpr double kMostRaceSeconds = 6;
 // Single schemes that are predicted this near to the best plan run against it.
 constexpr double kNearThePlan = 1.12;
 constexpr size_t kMostSingles = 4;
@@ -90,10 +92,23 @@ class Planner {
     }
   }
 
+  /// What races, and what was expected of it.
+  void log_variant(const Variant& variant) const {
+    std::map<std::string, size_t> counts;
+    for (const size_t scheme : variant.schemes) ++counts[schemes_[scheme].name];
+    std::string text;
+    for (const auto& [name, count] : counts) text += fmt::format(", {} groups {}", count, name);
+    log(LogLevel::kInfo, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}", variant.name,
+        predicted(variant.schemes), variant.cosine, text);
+  }
+
   void decide(Judge& judge, std::vector<std::shared_ptr<Variant>> variants,
               const std::function<bool()>& is_late) {
     if (input_.options.race) add_singles(judge, variants, is_late);
     size_t winner = variants.size() > 1 ? 1 : 0;
+    log(LogLevel::kInfo, "autoquant: plans within the budget after {:.1f} s",
+        input_.options.time_limit - remaining());
+    for (const auto& variant : variants) log_variant(*variant);
     if (input_.options.race && variants.size() > 1) {
       judge.keep_only(variants);
       const double seconds = std::clamp(0.8 * remaining(), 0.2, kMostRaceSeconds);

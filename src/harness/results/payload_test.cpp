@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "archive/text.h"
 #include "archive/test_payloads.h"
+#include "archive/text.h"
 #include "harness/results/rows_csv.h"
 #include "harness/results/test_rows.h"
 #include "harness/results/text.h"

@@ -83,6 +83,14 @@ class PerformancePage(unittest.TestCase):
         self.assertIn("| geometric mean |  | 2.00 | 8.00 |  |  |  |", text)
         self.assertIn("| mlp | 16 | 1.25 | 1.10 | pass |", text)
 
+    def test_plans_beside_single_schemes(self):
+        (self.folder / "suite.json").write_text(json.dumps(SUITE))
+        rows = [{"name": "plan", "ms": 9.0, "cosine": 0.9961}, {"name": "int8dq", "ms": 10.0, "cosine": 0.9982}]
+        batch = {"batch": 4, "cold_seconds": 12.34, "cached_seconds": 0.05, "best": "int8dq", "to_best": 0.9, "to_fp32": 0.5, "cosine": 0.9961,
+                 "rows": rows}
+        (self.folder / "autoquant-minilm.json").write_text(json.dumps({"model": "minilm.pt2", "batches": [batch]}))
+        self.assertIn("| minilm | 4 | 9.00 | int8dq | 0.900 | 0.500 | 0.9961 | 12.3 / 0.05 |", self.make())
+
     def test_the_suite_alone(self):
         (self.folder / "suite.json").write_text(json.dumps(SUITE))
         before = self.make()

@@ -10,6 +10,9 @@ EXPLAINED = """Speed-up over libtorch's eager run of the same C++ module, each r
 brackets the cosine to eager's results where it is below .9999. A word stands for what went wrong. *best ms*: of the fastest row
 whose answers hold; *MB*: weights as they are stored, without quantization → of the fastest row. Memory: eager's peak / ours."""
 
+PLANS_EXPLAINED = """Autoquant's plans, measured at length in turns with fp32 and every single scheme that keeps a cosine of .995 (`autoquant_bench`).
+Times / the best single scheme's and / fp32's: below 1 is faster. Planning: cold / from the cache."""
+
 
 def read(folder):
     path = folder / "suite.json"
@@ -79,7 +82,25 @@ def training_table(rows):
     return table(["model", "batch", "speed-up", "memory", "accuracy"], cells)
 
 
-def lines_of(results):
+def plan_rows(bench):
+    """One batch size of autoquant_bench a row."""
+    for batch in bench["batches"]:
+        own = next(row for row in batch["rows"] if row["name"] == "plan")
+        yield [cell(bench["model"].removesuffix(".pt2")), str(batch["batch"]), f"{own['ms']:.2f}", cell(batch["best"]), f"{batch['to_best']:.3f}",
+               f"{batch['to_fp32']:.3f}", f"{batch['cosine']:.4f}", f"{batch['cold_seconds']:.1f} / {batch['cached_seconds']:.2f}"]
+
+
+def plan_lines(folder):
+    """Autoquant's plans beside single schemes, where autoquant_bench has measured them."""
+    benches = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("autoquant-*.json"))]
+    rows = [row for bench in benches for row in plan_rows(bench)]
+    if not rows:
+        return []
+    return [PLANS_EXPLAINED, "",
+            *table(["model", "batch", "plan ms", "best single scheme", "plan / best", "plan / fp32", "cosine", "planned in s"], rows)]
+
+
+def lines_of(results, folder):
     machine = results.get("machine", {})
     lines = [BEGIN, TITLE, "", EXPLAINED, "",
              f"Measured on {machine.get('date', '?')[:10]}, {machine.get('threads', '?')} threads; made by `make bench-suite`.", ""]
@@ -90,12 +111,12 @@ def lines_of(results):
         lines += ["Inference:", "", *inference_table(inference)]
     if training:
         lines += ["Training steps:", "", *training_table(training)]
-    return lines + [END, ""]
+    return lines + plan_lines(folder) + [END, ""]
 
 
 def section(folder):
     results = read(folder)
-    return lines_of(results) if results else [BEGIN, TITLE, "", "not measured.", "", END, ""]
+    return lines_of(results, folder) if results else [BEGIN, TITLE, "", "not measured.", "", END, ""]
 
 
 def replaced(folder, sections):
@@ -104,7 +125,7 @@ def replaced(folder, sections):
     if not results:
         raise SystemExit(f"suite_tables: no suite.json in {folder}")
     machine = results["machine"]
-    block = "\n".join(lines_of(results))
+    block = "\n".join(lines_of(results, folder))
     body = sections.get(machine["isa"], "")
     if BLOCK.search(body + "\n"):
         return machine["isa"], BLOCK.sub(lambda _: block, body + "\n", count=1)

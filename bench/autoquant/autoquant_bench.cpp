@@ -10,7 +10,6 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/randint.h>
 #include <fmt/format.h>
-#include <stdlib.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -23,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "common/temporary_folder.h"
 #include "halftone/autoquant.h"
 #include "halftone/capture.h"
 #include "halftone/kernels.h"
@@ -56,23 +56,6 @@ struct Request {
   double seconds = 20;
   uint64_t seed = 0;
   bool verbose = false;
-};
-
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "halftone-autoquant-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 /// A model as a graph, with calls of one batch size.
@@ -145,7 +128,7 @@ std::vector<Contender> make_contenders(const Subject& subject, const AutoquantPl
 nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& met) {
   const bool encoder = request.model.ends_with(".pt2");
   const Subject subject = encoder ? encoder_subject(request, batch) : suite_subject(request, batch);
-  const ScratchFolder cache;
+  const TemporaryFolder cache;
   AutoquantOptions options;
   options.least_cosine = kLeastCosine;
   options.cache_dir = cache.path();

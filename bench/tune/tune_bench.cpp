@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "common/candidate.h"
+#include "common/temporary_folder.h"
 #include "halftone/capture.h"
 #include "halftone/kernels.h"
 #include "halftone/measure.h"
@@ -32,23 +33,6 @@ using namespace halftone;
 constexpr double kNear = 1.03;
 constexpr double kMostSeconds = 60;
 constexpr double kMostSecondsAgain = 1;
-
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "halftone-tune-bench-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-    path_ = name;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 struct Tuning {
   std::string chosen;

@@ -1,9 +1,11 @@
 // canonical_linear: addmm, mm, matmul and bmm with a weight that is a matrix become aten::linear; a bias that
-// is added afterwards becomes the linear's; rows that were flattened for it are not.
+// is added afterwards becomes the linear's; rows that were flattened for it, or for a quantized one, are not.
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/t.h>
 
 #include <algorithm>
 
+#include "compiler/ops/formats.h"
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/rewrite.h"
@@ -58,6 +60,24 @@ class LinearFinder {
     return a && b && positive_dim(static_cast<int64_t>(*a), 2) != positive_dim(static_cast<int64_t>(*b), 2);
   }
 
+  // Plain or quantized.
+  static bool is_any_linear(const Node& node) {
+    return node.op() != nullptr && try_fused_format_of(node.target()) != nullptr;
+  }
+
+  // The operands in the schema's order, which the text form relies on.
+  static std::vector<NamedArgument> with_bias(const Node& linear, Value* bias) {
+    std::vector<NamedArgument> operands;
+    for (const c10::Argument& each : linear.op()->schema().arguments()) {
+      if (each.name() == "bias") {
+        operands.push_back({"bias", bias});
+      } else if (const Argument* given = linear.try_input(each.name())) {
+        operands.push_back({each.name(), *given});
+      }
+    }
+    return operands;
+  }
+
   struct Product {
     Value *x = nullptr, *second = nullptr, *bias = nullptr;
   };
@@ -104,26 +124,24 @@ class LinearFinder {
     if (!node.is("aten::add.Tensor") || try_number(node, "alpha") != 1.0) return false;
     for (const auto& [mine, other] : {std::pair("self", "other"), std::pair("other", "self")}) {
       Value *y = try_tensor(node, mine), *bias = try_tensor(node, other);
-      Node* linear = try_producer(y, {"aten::linear"});
-      if (linear == nullptr || bias == nullptr || !is_absent(*linear, "bias") || only_user(y) != &node)
+      Node* linear = y != nullptr ? y->producer() : nullptr;
+      if (linear == nullptr || !is_any_linear(*linear) || bias == nullptr || !is_absent(*linear, "bias") ||
+          only_user(y) != &node)
         continue;
       const bool fits = rank(bias) == 1 && bias->meta()->dtype == y->meta()->dtype &&
                         same_sizes(y, node.output()) && same(bias->meta()->sizes[0], y->meta()->sizes.back());
       if (!fits || aliases_.is_written(bias) || aliases_.is_written(y)) continue;
-      replace_value(
-          node.output(), &node, "aten::linear",
-          {{"input", operand(*linear, "input")}, {"weight", operand(*linear, "weight")}, {"bias", bias}}, {},
-          linear->source());
+      replace_value(node.output(), &node, linear->target(), with_bias(*linear, bias), {}, linear->source());
       return true;
     }
     return false;
   }
 
   // linear(flatten(x)) → flatten(linear(x)): what unflattens the result then meets the flattening, and both
-  // go.
+  // go. Quantized linears work row by row as well.
   bool try_unflatten(Node& node) {
-    if (!node.is("aten::linear") || node.output()->users().empty()) return false;
-    Value* flat = try_tensor(node, "input");
+    if (!is_any_linear(node) || node.output()->users().empty()) return false;
+    Value* flat = try_tensor(node, node.inputs().front().name);
     Node* view =
         try_producer(flat, {"aten::view", "aten::_unsafe_view", "aten::reshape", "aten::flatten.using_ints"});
     Value* x = view != nullptr ? try_tensor(*view, "self") : nullptr;
@@ -134,12 +152,12 @@ class LinearFinder {
     if (!outputs || *outputs == 0) return false;
     std::vector<SymExpr> sizes = x->meta()->sizes;
     sizes.back() = *outputs;
-    Node* linear = context_.graph.insert(
-        &node, "aten::linear",
-        {{"input", x}, {"weight", operand(node, "weight")}, {"bias", operand(node, "bias")}},
-        {{node.output()->name() + "_rows", ValueType::kTensor,
-          contiguous_meta(node.output()->meta()->dtype, sizes)}},
-        node.source());
+    std::vector<NamedArgument> operands = node.inputs();
+    operands.front().value = x;
+    Node* linear = context_.graph.insert(&node, node.target(), std::move(operands),
+                                         {{node.output()->name() + "_rows", ValueType::kTensor,
+                                           contiguous_meta(node.output()->meta()->dtype, sizes)}},
+                                         node.source());
     replace_value(node.output(), &node, "aten::view",
                   {{"self", linear->output()}, {"size", Argument::List{int64_t{-1}, *outputs}}}, {},
                   node.source());

@@ -58,6 +58,56 @@ TEST(CanonicalLinear, RowsAreNotFlattened) {
   expect_same_results(graphs, {at::randn({2, 3, 4})}, 1e-5);
 }
 
+// As quantize_ leaves a C++ module's Linear: rows flattened before, unflattened behind.
+TEST(CanonicalLinear, RowsOfQuantizedLinearsAreNotFlattened) {
+  const std::string text =
+      R"(graph(%w: constant "w" i8[6, 4], %s: constant "s" f32[6], %b: parameter "b" f32[6], %x: user "x" f32[s0, 3, 4]) {
+    %n: int(s0) = aten::sym_size.int(%x, 0)
+    %rows: int(3*s0) = sym::mul(%n, 3)
+    %flat: f32[3*s0, 4] = aten::view(%x, [%rows, 4])
+    %a: f32[3*s0, 6] = halftone::int8_linear(%flat, %w, %s, %b, weight_bits=7)
+    %y: f32[s0, 3, 6] = aten::view(%a, [%n, 3, 6])
+    %r: f32[s0, 3, 6] = aten::gelu(%y)
+    return %r
+  })";
+  at::manual_seed(7);
+  const TensorMap tensors = {{"w", at::randint(-64, 65, {6, 4}).to(at::kChar)},
+                             {"s", at::rand({6}) * 0.02 + 0.001},
+                             {"b", at::randn({6})}};
+  const Rewritten plain = rewrite(text, tensors, {"canonical_linear"});
+  EXPECT_EQ(plain.count("aten::view"), 0);
+  EXPECT_THAT(plain.text(), HasSubstr("halftone::int8_linear(%x, %w, %s, %b, weight_bits=7)"));
+  expect_same_results(plain, {at::randn({2, 3, 4})});
+  // So the activation reaches the linear.
+  const Rewritten fused = rewrite(text, tensors);
+  EXPECT_EQ(fused.count("aten::gelu"), 0);
+  EXPECT_EQ(fused.count("halftone::fused_linear"), 1);
+  expect_same_results(fused, {at::randn({2, 3, 4})}, 1e-5);
+}
+
+// A C++ Linear on rows of three dimensions is a product and a sum: the sum is no part of what quantize_
+// takes.
+TEST(CanonicalLinear, QuantizedLinearsTakeTheBiasBehindThem) {
+  const std::string text =
+      R"(graph(%w: constant "w" i8[6, 4], %s: constant "s" f32[6], %b: parameter "b" f32[6], %x: user "x" f32[2, 3, 4]) {
+    %a: f32[2, 3, 6] = halftone::int8_linear(%x, %w, %s, weight_bits=7)
+    %y: f32[2, 3, 6] = aten::add.Tensor(%a, %b)
+    %r: f32[2, 3, 6] = aten::gelu(%y)
+    return %r
+  })";
+  at::manual_seed(8);
+  const TensorMap tensors = {{"w", at::randint(-64, 65, {6, 4}).to(at::kChar)},
+                             {"s", at::rand({6}) * 0.02 + 0.001},
+                             {"b", at::randn({6})}};
+  const Rewritten plain = rewrite(text, tensors, {"canonical_linear"});
+  EXPECT_EQ(plain.count("aten::add.Tensor"), 0);
+  EXPECT_THAT(plain.text(), HasSubstr("halftone::int8_linear(%x, %w, %s, %b, weight_bits=7)"));
+  expect_same_results(plain, {at::randn({2, 3, 4})}, 1e-5);
+  const Rewritten fused = rewrite(text, tensors);
+  EXPECT_EQ(fused.after->nodes().size(), 1u) << fused.text();
+  expect_same_results(fused, {at::randn({2, 3, 4})}, 1e-5);
+}
+
 TEST(CanonicalLinear, LeavesScaledAddmm) {
   const Rewritten graphs =
       rewrite(R"(graph(%wt: parameter "wt" f32[4, 6], %b: parameter "b" f32[6], %x: user "x" f32[2, 4]) {

@@ -51,6 +51,10 @@ def megabytes(count):
     return f"{count / 1e6:.1f}" if count >= 1e5 else f"{count / 1e6:.3f}"
 
 
+def milliseconds(time):
+    return f"{time:.2f}" if time >= 0.1 else f"{time:.4f}"
+
+
 def model_row(name, batch, by_scheme, schemes):
     rows = [by_scheme.get(scheme) for scheme in schemes]
     good = [row for row in rows if row and holds(row) and row.get("abs_latency")]
@@ -61,7 +65,7 @@ def model_row(name, batch, by_scheme, schemes):
     plain = by_scheme.get("noquant", good[0])
     sizes = " → ".join(megabytes(row["bytes"]) for row in (plain, best) if row.get("bytes"))
     # Eager's time is that of the row's own rounds.
-    return cells + [f"{best['abs_latency'] * best['speedup']:.2f}", f"{best['abs_latency']:.2f}", sizes or "–"]
+    return cells + [milliseconds(best["abs_latency"] * best["speedup"]), milliseconds(best["abs_latency"]), sizes or "–"]
 
 
 def inference_table(rows):

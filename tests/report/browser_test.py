@@ -145,6 +145,16 @@ class Report(unittest.TestCase):
         label = tab.evaluate("document.getElementById('chart-front').getAttribute('aria-label')")
         self.assertTrue(label.endswith("On the Pareto front: " + ", ".join(front)), label)
 
+    def test_training_has_bars_of_its_own(self):
+        """The same model and scheme in two modes: two bars with the rows' own numbers, no mean of both."""
+        rows = [{"name": "net", "mode": mode, "scheme": "noquant", "speedup": speedup, "accuracy": "pass"}
+                for mode, speedup in (("inference", 2.0), ("training", 0.5))]
+        tab = self.open(self.make("modes", {"format": "halftone-bench", "version": 1, "rows": rows}))
+        shown = tab.evaluate("(({labels, datasets}) => [labels, datasets.map((each) => [...each.data])])(Chart.getChart('chart-speed').data)")
+        self.assertEqual(shown, [["net · inference", "net · training"], [[2.0, 0.5]]])
+        tab.select("#mode", "training")
+        self.assertEqual(tab.evaluate("Chart.getChart('chart-speed').data.labels"), ["net"])
+
     def test_layers_and_plan_of_the_chosen_result(self):
         tab = self.open()
         index = next(i for i, row in enumerate(self.sample["rows"]) if row["name"] == "unet" and "plan" in row)

@@ -164,13 +164,15 @@ const drawFront = () => {
     points.length ? "Scatter chart of time against cosine. On the Pareto front: " + names : "No result shown has both a time and a cosine.");
 };
 
-// One bar a scheme for each model; `value` makes a number of the rows of one model and scheme, or null.
+// One bar a scheme for each model, in each mode; `value` makes a number of the rows of one model and scheme, or null.
 const drawBars = (name, list, value, options) => {
-  const models = distinct(list.map((row) => row.name)).filter((model) => list.some((row) => row.name === model && value([row]) !== null));
+  const modes = distinct(list.map((row) => row.mode)).length;
+  const nameOf = (row) => (modes > 1 ? row.name + " · " + row.mode : row.name);
+  const models = distinct(list.map(nameOf)).filter((model) => list.some((row) => nameOf(row) === model && value([row]) !== null));
   const worthwhile = options.leaveOut ? (row) => value([row]) !== null && !options.leaveOut(row) : (row) => value([row]) !== null;
   const schemes = schemeNames.filter((scheme) => list.some((row) => row.scheme === scheme && worthwhile(row)));
   const datasets = schemes.map((scheme) => {
-    const cells = models.map((model) => list.filter((row) => row.name === model && row.scheme === scheme));
+    const cells = models.map((model) => list.filter((row) => nameOf(row) === model && row.scheme === scheme));
     const colour = colourOf(scheme);
     return {
       label: visible(scheme), data: cells.map((of) => value(of)), borderColor: colour, borderWidth: 1, borderSkipped: false,

@@ -35,9 +35,9 @@ bool is_out_of_memory(std::string_view message) {
   return message.find("you tried to allocate") != std::string_view::npos;
 }
 
-void set_failure(const BenchRun& run, std::string_view message) {
+void set_failure(const BenchRun& run, std::string_view message, bool out_of_memory) {
   const bool eager = run.word.starts_with("eager");
-  if (!is_out_of_memory(message)) {
+  if (!out_of_memory) {
     run.row.accuracy = run.word;
   } else {
     run.row.accuracy = eager ? "eager_1st_run_OOM" : "OOM";
@@ -50,13 +50,14 @@ void run_job(BenchRun& run) {
     const ThreadsOfJob threads(run.job.threads);
     run.job.mode == "training" ? run_training(run) : run_inference(run);
   } catch (const std::bad_alloc&) {
-    set_failure(run, "out of memory: more than the process may have, you tried to allocate too much");
+    set_failure(run, "out of memory: more than the process may have", true);
   } catch (const c10::Error& error) {
-    set_failure(run, error.what_without_backtrace());
+    const std::string message = error.what_without_backtrace();
+    set_failure(run, message, is_out_of_memory(message));
   } catch (const std::exception& error) {
-    set_failure(run, error.what());
+    set_failure(run, error.what(), is_out_of_memory(error.what()));
   } catch (...) {
-    set_failure(run, "something that is no exception was thrown");
+    set_failure(run, "something that is no exception was thrown", false);
   }
 }
 

@@ -30,10 +30,8 @@ std::string nothing_to_quantize(const BenchJob& job, const GraphModule& module) 
   const bool autoquant = job.scheme == "autoquant";
   const auto config = autoquant ? std::nullopt : bench_scheme_config(job.scheme);
   if (!autoquant && !config) return {};
-  const auto copy = copy_module(module);
-  copy->mutable_graph();
   std::string refusal;
-  for (const GraphLayer& layer : find_layers(*copy)) {
+  for (const GraphLayer& layer : find_layers(module)) {
     if (layer.info.kind == "embedding" || layer.info.kind == "parameter") continue;
     if (layer.state.already) return {};  // a quantized file: quantize_ has its own words for it
     if (!layer.state.obstacle.empty()) continue;
@@ -56,10 +54,8 @@ InferenceCandidate::InferenceCandidate(const BenchJob& job, BenchModel& model)
     options.error_on_unseen = false;
     options.cache_dir = job.cache_dir;
     options.seed = job.seed;
-    // The budget is looked at on the calls that the row is judged by, not on made-up ones.
-    Samples calls(model.samples());
-    calls.held_out = calls.calls;
-    plan_ = plan_autoquant(ModelSource(module_), calls, options);
+    // Never on the calls that the row is judged by: a check on what was planned for could not fail.
+    plan_ = plan_autoquant(ModelSource(module_), model.calibration(), options);
     report_ = apply_plan(*module_, *plan_);
   } else if (const auto config = bench_scheme_config(job.scheme)) {
     report_ = quantize_what_fits(*module_, *config);

@@ -12,6 +12,7 @@
 #include "halftone/backend.h"
 #include "halftone/bench.h"
 #include "halftone/checkpoint.h"
+#include "harness/run/candidate.h"
 #include "harness/run/test_support.h"
 #include "harness/suite/models.h"
 
@@ -261,6 +262,24 @@ TEST(RunBench, CheckpointsOfGraphsWithAnyBatch) {
   row = run_bench(job);
   EXPECT_EQ(row.accuracy, "pass") << row.error;
   EXPECT_EQ(row.batch_size, 10);
+}
+
+TEST(RunBench, AutoquantNeverPlansOnTheCallsOfTheRow) {
+  BenchJob job = short_job("tiny_mlp");
+  job.scheme = "autoquant";
+  BenchModel model(job);
+  const InferenceCandidate candidate(job, model);
+  // As many calls as calibration has tell which ones it was.
+  ASSERT_NE(model.calibration().calls.size(), model.samples().size());
+  EXPECT_EQ(candidate.plan()->layers.at(0).shapes.at(0).calls,
+            static_cast<int64_t>(model.calibration().calls.size()));
+  for (const auto& others : {model.calibration().calls, model.calibration().held_out}) {
+    ASSERT_FALSE(others.empty());
+    for (const Sample& other : others) {
+      for (const Sample& own : model.samples())
+        EXPECT_FALSE(own.args.at(0).toTensor().equal(other.args.at(0).toTensor()));
+    }
+  }
 }
 
 TEST(RunBench, FileOfOneBatchTakesNoOther) {

@@ -22,6 +22,10 @@ void expect_seen(const Observer& observer) {
          to_string(observer.config().kind));
 }
 
+bool is_by_channel(ObserverKind kind) {
+  return kind == ObserverKind::kPerChannelMinMax || kind == ObserverKind::kMovingAveragePerChannelMinMax;
+}
+
 /// Of the dtype: a smaller range of quantized values does not change the search, as in torch.ao.
 int64_t levels_of(ConfigDType dtype) {
   switch (dtype) {
@@ -65,13 +69,8 @@ class RangeObserver : public Observer {
   }
 
  private:
-  bool per_channel() const {
-    return config_.kind == ObserverKind::kPerChannelMinMax ||
-           config_.kind == ObserverKind::kMovingAveragePerChannelMinMax;
-  }
-
   std::tuple<at::Tensor, at::Tensor> extremes(const at::Tensor& x) const {
-    if (!per_channel()) {
+    if (!is_by_channel(config_.kind)) {
       const auto [min, max] = at::aminmax(x);
       return {min.reshape({1}), max.reshape({1})};
     }
@@ -180,10 +179,9 @@ void Observer::observe(const at::Tensor& x) {
          to_string(config_.kind));
   if (std::isinf(low) || std::isinf(high)) {
     log(LogLevel::kWarning, "infinite elements of a calibration sample are left out");
-    const bool by_channel = config_.kind == ObserverKind::kPerChannelMinMax ||
-                            config_.kind == ObserverKind::kMovingAveragePerChannelMinMax;
     // Channels keep their places; 0 is inside of every range.
-    values = by_channel ? values.nan_to_num(0.0, 0.0, 0.0) : values.masked_select(values.isfinite());
+    values = is_by_channel(config_.kind) ? values.nan_to_num(0.0, 0.0, 0.0)
+                                         : values.masked_select(values.isfinite());
     if (values.numel() == 0) return;
   }
   see(values);

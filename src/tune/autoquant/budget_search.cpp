@@ -84,7 +84,7 @@ class BudgetSearch {
         result_.complete = false;
         return;
       }
-      const Assignment steps = give_back(problem_, aim * limit(), order());
+      const Assignment steps = give_back(problem_, aim * limit(), GiveBackOrder::kMostForTheTime);
       if (std::find(tried_.begin(), tried_.end(), steps) != tried_.end()) {
         if (!result_.plans.empty()) break;
         aim *= kLowerAim;
@@ -102,12 +102,10 @@ class BudgetSearch {
         break;  // it cannot be built
       }
     }
+    // Most harmful first is what people ask for; most for the time is faster where harms differ little.
     if (!result_.plans.empty() && !is_late_()) try_order(GiveBackOrder::kMostHarmful, aim);
     result_.harm = problem_.harm;
   }
-
-  /// Most harmful first is what people ask for; most for the time is faster where harms differ little.
-  GiveBackOrder order() const { return GiveBackOrder::kMostForTheTime; }
 
   void try_order(GiveBackOrder other, double aim) {
     const SchemeOfGroup schemes = schemes_of(give_back(problem_, aim * limit(), other));

@@ -13,7 +13,7 @@
 namespace halftone {
 namespace {
 
-constexpr size_t kBenchCalls = 4, kCalibrationCalls = 5, kHeldOutCalls = 2;
+constexpr size_t kBenchCalls = 4, kCalibrationCalls = 5, kHeldOutCalls = 8;
 
 const BenchModelInfo& info_of(const std::string& name) {
   for (const BenchModelInfo& info : bench_models())

@@ -112,7 +112,10 @@ class Planner {
     if (input_.options.race && variants.size() > 1) {
       judge.keep_only(variants);
       const double seconds = std::clamp(0.8 * remaining(), 0.2, kMostRaceSeconds);
-      const RaceResult result = race(input_, variants, seconds,
+      std::vector<double> layer_gain_ms;
+      for (const auto& variant : variants)
+        layer_gain_ms.push_back(predicted(variants.front()->schemes) - predicted(variant->schemes));
+      const RaceResult result = race(input_, variants, layer_gain_ms, seconds,
                                      [&](double share) { progress(0.75 + 0.25 * share, "the whole model"); });
       plan_.runs = result.runs;
       winner = result.winner;

@@ -55,7 +55,8 @@ void run_shape(const PlanInput& input, const std::vector<std::shared_ptr<Variant
 
 }  // namespace
 
-RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Variant>>& variants, double seconds,
+RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Variant>>& variants,
+                const std::vector<double>& layer_gain_ms, double seconds,
                 const std::function<void(double share)>& progress) {
   const size_t shapes = input.layout.shape_calls.size();
   RaceTotals totals{std::vector<double>(variants.size()), std::vector<double>(variants.size()),
@@ -74,7 +75,7 @@ RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Varian
     result.runs.push_back(
         {variants[i]->name, totals.ms[i], relative, variants[i]->cosine, variants[i]->holds, false});
     const bool beats_fp32 = relative < kRaceLeastGain && totals.ms[0] - totals.ms[i] >= kRaceLeastGainMs &&
-                            totals.high[i] < totals.ms[0];
+                            totals.high[i] < totals.ms[0] && layer_gain_ms[i] >= kRaceLeastGainMs / 2;
     if (i > 0 && !totals.failed[i] && variants[i]->holds && beats_fp32 &&
         totals.ms[i] < result.runs[result.winner].milliseconds)
       result.winner = i;

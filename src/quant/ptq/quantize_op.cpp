@@ -1,0 +1,165 @@
+// halftone::quantize_per_tensor, halftone::dequantize_per_tensor, halftone::dequantize_per_channel and
+// halftone::quantize_dequantize_dynamic: what reference graphs are made of.
+#include "quant/ptq/quantize_op.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/quantize_per_tensor_dynamic.h>
+#include <ATen/ops/round.h>
+#include <torch/library.h>
+
+#include <cmath>
+
+#include "base/errors.h"
+
+namespace halftone {
+namespace {
+
+constexpr const char* kQuantizeName = "halftone::quantize_per_tensor";
+constexpr const char* kDequantizeName = "halftone::dequantize_per_tensor";
+constexpr const char* kChannelsName = "halftone::dequantize_per_channel";
+constexpr const char* kDynamicName = "halftone::quantize_dequantize_dynamic";
+
+void check_float(const char* name, const at::Tensor& x) {
+  if (x.scalar_type() == at::kFloat) return;
+  fail(ErrorCode::kInvalidArgument, "{}: x must be float32, not {}", name, c10::toString(x.scalar_type()));
+}
+
+void check_bytes(const char* name, c10::ScalarType dtype) {
+  if (dtype == at::kByte || dtype == at::kChar) return;
+  fail(ErrorCode::kInvalidArgument, "{}: quantized values are uint8 or int8, not {}", name,
+       c10::toString(dtype));
+}
+
+void check_scale(const char* name, double scale) {
+  if (std::isfinite(scale) && static_cast<float>(scale) > 0) return;
+  fail(ErrorCode::kInvalidArgument, "{}: the scale must be finite and above 0, not {}", name, scale);
+}
+
+void check_range(c10::ScalarType dtype, int64_t zero_point, int64_t least, int64_t largest) {
+  const int64_t lowest = dtype == at::kByte ? 0 : -128, highest = dtype == at::kByte ? 255 : 127;
+  if (least < lowest || largest > highest || least >= largest || zero_point < least || zero_point > largest)
+    fail(ErrorCode::kInvalidArgument, "{}: zero point {} and range [{}, {}] do not fit {}", kQuantizeName,
+         zero_point, least, largest, c10::toString(dtype));
+}
+
+void check_channels(const at::Tensor& q, const at::Tensor& scales, const at::Tensor& zero_points,
+                    int64_t axis) {
+  if (axis < 0 || axis >= q.dim())
+    fail(ErrorCode::kInvalidArgument, "{}: there is no axis {} in {} dimensions", kChannelsName, axis,
+         q.dim());
+  if (scales.dim() != 1 || zero_points.dim() != 1 || scales.sym_size(0) != q.sym_size(axis) ||
+      zero_points.sym_size(0) != q.sym_size(axis))
+    fail(ErrorCode::kInvalidArgument, "{}: scales and zero points must be one for each element of axis {}",
+         kChannelsName, axis);
+}
+
+at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
+                        int64_t quant_max, c10::ScalarType dtype) {
+  check_float(kQuantizeName, x);
+  check_bytes(kQuantizeName, dtype);
+  check_scale(kQuantizeName, scale);
+  check_range(dtype, zero_point, quant_min, quant_max);
+  const float inverse = 1.0F / static_cast<float>(scale);
+  // A tiny scale has an infinite inverse, and 0 times that is NaN too.
+  const at::Tensor steps = (x * inverse).round_();
+  return steps.masked_fill_(at::isnan(steps), 0).add_(zero_point).clamp_(quant_min, quant_max).to(dtype);
+}
+
+at::Tensor quantize_meta(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
+                         int64_t quant_max, c10::ScalarType dtype) {
+  check_bytes(kQuantizeName, dtype);
+  return at::empty_like(x, x.options().dtype(dtype));
+}
+
+at::Tensor dequantize_cpu(const at::Tensor& q, double scale, int64_t zero_point) {
+  check_bytes(kDequantizeName, q.scalar_type());
+  check_scale(kDequantizeName, scale);
+  return q.to(at::kFloat).sub_(zero_point).mul_(static_cast<float>(scale));
+}
+
+at::Tensor dequantize_meta(const at::Tensor& q, double scale, int64_t zero_point) {
+  return at::empty_like(q, q.options().dtype(at::kFloat));
+}
+
+at::Tensor channels_cpu(const at::Tensor& q, const at::Tensor& scales, const at::Tensor& zero_points,
+                        int64_t axis) {
+  check_bytes(kChannelsName, q.scalar_type());
+  check_channels(q, scales, zero_points, axis);
+  std::vector<int64_t> along(static_cast<size_t>(q.dim()), 1);
+  along[static_cast<size_t>(axis)] = -1;
+  return q.to(at::kFloat)
+      .sub_(zero_points.to(at::kFloat).view(along))
+      .mul_(scales.to(at::kFloat).view(along));
+}
+
+at::Tensor channels_meta(const at::Tensor& q, const at::Tensor& scales, const at::Tensor& zero_points,
+                         int64_t axis) {
+  check_channels(q, scales, zero_points, axis);
+  return at::empty_like(q, q.options().dtype(at::kFloat));
+}
+
+at::Tensor dynamic_cpu(const at::Tensor& x, c10::ScalarType dtype, bool reduce_range) {
+  check_float(kDynamicName, x);
+  check_bytes(kDynamicName, dtype);
+  if (x.numel() == 0) return at::empty_like(x);
+  const c10::ScalarType quantized = dtype == at::kByte ? at::kQUInt8 : at::kQInt8;
+  return at::quantize_per_tensor_dynamic(x, quantized, reduce_range).dequantize();
+}
+
+at::Tensor dynamic_meta(const at::Tensor& x, c10::ScalarType dtype, bool reduce_range) {
+  check_bytes(kDynamicName, dtype);
+  return at::empty_like(x);
+}
+
+TORCH_LIBRARY_FRAGMENT(halftone, m) {
+  m.def(
+      "quantize_per_tensor(Tensor x, float scale, int zero_point, int quant_min, int quant_max, ScalarType "
+      "dtype) -> Tensor");
+  m.def("dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor");
+  m.def("dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor");
+  m.def("quantize_dequantize_dynamic(Tensor x, ScalarType dtype, bool reduce_range=False) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone, CPU, m) {
+  m.impl("quantize_per_tensor", quantize_cpu);
+  m.impl("dequantize_per_tensor", dequantize_cpu);
+  m.impl("dequantize_per_channel", channels_cpu);
+  m.impl("quantize_dequantize_dynamic", dynamic_cpu);
+}
+TORCH_LIBRARY_IMPL(halftone, Meta, m) {
+  m.impl("quantize_per_tensor", quantize_meta);
+  m.impl("dequantize_per_tensor", dequantize_meta);
+  m.impl("dequantize_per_channel", channels_meta);
+  m.impl("quantize_dequantize_dynamic", dynamic_meta);
+}
+
+}  // namespace
+
+at::Tensor ops::quantize_per_tensor(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
+                                    int64_t quant_max, c10::ScalarType dtype) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kQuantizeName, "").typed<decltype(quantize_cpu)>();
+  return op.call(x, scale, zero_point, quant_min, quant_max, dtype);
+}
+
+at::Tensor ops::dequantize_per_tensor(const at::Tensor& q, double scale, int64_t zero_point) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kDequantizeName, "").typed<decltype(dequantize_cpu)>();
+  return op.call(q, scale, zero_point);
+}
+
+at::Tensor ops::dequantize_per_channel(const at::Tensor& q, const at::Tensor& scales,
+                                       const at::Tensor& zero_points, int64_t axis) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kChannelsName, "").typed<decltype(channels_cpu)>();
+  return op.call(q, scales, zero_points, axis);
+}
+
+at::Tensor ops::quantize_dequantize_dynamic(const at::Tensor& x, c10::ScalarType dtype, bool reduce_range) {
+  static const auto op =
+      c10::Dispatcher::singleton().findSchemaOrThrow(kDynamicName, "").typed<decltype(dynamic_cpu)>();
+  return op.call(x, dtype, reduce_range);
+}
+
+}  // namespace halftone

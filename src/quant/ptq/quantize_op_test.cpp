@@ -1,0 +1,91 @@
+// The operators of reference graphs beside ATen's quantized tensors.
+#include "quant/ptq/quantize_op.h"
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "graph/test_support.h"
+
+namespace halftone {
+namespace {
+
+TEST(QuantizeOp, IsWhatAtenGivesForQuantizedTensors) {
+  at::manual_seed(0);
+  const at::Tensor x = at::randn({2, 5, 7, 3}) * 3;
+  for (const double scale : {0.011, 0.5, 1.0 / 3}) {
+    const at::Tensor ours = ops::quantize_per_tensor(x, scale, 101, 0, 255, at::kByte);
+    const at::Tensor theirs = at::quantize_per_tensor(x, scale, 101, at::kQUInt8);
+    EXPECT_TRUE(at::equal(ours, theirs.int_repr()));
+    EXPECT_TRUE(at::equal(ops::dequantize_per_tensor(ours, scale, 101), theirs.dequantize()));
+  }
+}
+
+TEST(QuantizeOp, RoundsHalvesToEvenAndStaysInItsRange) {
+  const at::Tensor x = at::tensor({0.5F, 1.5F, 2.5F, -0.5F, 200.0F, -200.0F});
+  const at::Tensor q = ops::quantize_per_tensor(x, 1, 3, 0, 127, at::kByte);
+  EXPECT_TRUE(at::equal(q, at::tensor({3, 5, 5, 3, 127, 0}).to(at::kByte)));
+}
+
+TEST(QuantizeOp, NanIsTheZeroPointAndInfinityTheEnds) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const at::Tensor x = at::tensor({std::nanf(""), infinity, -infinity});
+  const at::Tensor q = ops::quantize_per_tensor(x, 0.1, 7, -128, 127, at::kChar);
+  EXPECT_TRUE(at::equal(q, at::tensor({7, 127, -128}).to(at::kChar)));
+}
+
+TEST(QuantizeOp, KeepsChannelsLast) {
+  const at::Tensor x = at::ones({1, 4, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor q = ops::quantize_per_tensor(x, 0.1, 0, 0, 255, at::kByte);
+  EXPECT_TRUE(q.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_TRUE(ops::dequantize_per_tensor(q, 0.1, 0).is_contiguous(at::MemoryFormat::ChannelsLast));
+}
+
+TEST(QuantizeOp, ChannelsHaveTheirOwnScales) {
+  at::manual_seed(0);
+  const at::Tensor w = at::randn({4, 3, 2}), scales = at::tensor({0.01F, 0.02F, 0.03F});
+  const at::Tensor zeros = at::tensor({0, 1, -3}).to(at::kInt);
+  const at::Tensor theirs = at::quantize_per_channel(w, scales, zeros, 1, at::kQInt8);
+  EXPECT_TRUE(
+      at::equal(ops::dequantize_per_channel(theirs.int_repr(), scales, zeros, 1), theirs.dequantize()));
+}
+
+TEST(QuantizeOp, DynamicTakesTheRangeOfTheCall) {
+  at::manual_seed(0);
+  const at::Tensor x = at::randn({3, 8});
+  EXPECT_TRUE(at::equal(ops::quantize_dequantize_dynamic(x, at::kByte, true),
+                        at::quantize_per_tensor_dynamic(x, at::kQUInt8, true).dequantize()));
+  EXPECT_EQ(ops::quantize_dequantize_dynamic(at::empty({0, 8}), at::kByte, false).numel(), 0);
+}
+
+TEST(QuantizeOp, MetaSaysSizesAndTypes) {
+  const at::Tensor x = at::empty({2, 3}, at::device(at::kMeta));
+  const at::Tensor q = ops::quantize_per_tensor(x, 0.1, 0, 0, 255, at::kByte);
+  EXPECT_EQ(q.scalar_type(), at::kByte);
+  EXPECT_EQ(q.sizes(), x.sizes());
+  EXPECT_EQ(ops::dequantize_per_tensor(q, 0.1, 0).scalar_type(), at::kFloat);
+}
+
+TEST(QuantizeOp, RefusesWhatItCannotMean) {
+  const at::Tensor x = at::ones({2});
+  const auto quantize = [&](double scale, int64_t zero, int64_t least, int64_t largest,
+                            at::ScalarType dtype) {
+    return [=] { ops::quantize_per_tensor(x, scale, zero, least, largest, dtype); };
+  };
+  const ErrorCode code = ErrorCode::kInvalidArgument;
+  expect_error(code, {"scale"}, quantize(0, 0, 0, 255, at::kByte));
+  expect_error(code, {"scale"}, quantize(std::nan(""), 0, 0, 255, at::kByte));
+  expect_error(code, {"[0, 256]"}, quantize(1, 0, 0, 256, at::kByte));
+  expect_error(code, {"zero point -1"}, quantize(1, -1, 0, 255, at::kByte));
+  expect_error(code, {"not Int"}, quantize(1, 0, 0, 255, at::kInt));
+  expect_error(code, {"float32"},
+               [&] { ops::quantize_per_tensor(x.to(at::kDouble), 1, 0, 0, 255, at::kByte); });
+  expect_error(code, {"axis 2"}, [] {
+    ops::dequantize_per_channel(at::ones({2, 2}).to(at::kChar), at::ones({2}), at::zeros({2}), 2);
+  });
+}
+
+}  // namespace
+}  // namespace halftone

@@ -90,6 +90,29 @@ const std::vector<std::pair<std::string, QConfig>>& all_qconfigs() {
   return list;
 }
 
+/// torch.ao's exceptions around what everything else gets.
+QConfigMapping mapping_around(const QConfig& usual, const QConfig& transposed) {
+  QConfigMapping mapping;
+  mapping.set_global(usual).set_object_type("Tensor.reshape", qconfig_by_name("default_reuse_input"));
+  for (const std::string dims : {"1d", "2d", "3d"}) {
+    mapping.set_object_type("torch.nn.ConvTranspose" + dims, transposed);
+    mapping.set_object_type("torch.nn.functional.conv_transpose" + dims, transposed);
+  }
+  const QConfig float_weight{usual.activation, ObserverKind::kPlaceholder};
+  mapping.set_object_type("torch.nn.functional.layer_norm", float_weight);
+  mapping.set_object_type("torch.nn.LayerNorm", float_weight);
+  mapping.set_object_type("torch.nn.PReLU", qconfig_by_name("default_quint8_weight"));
+  const QConfig unit{fixed_result(1.0 / 256, 0), symmetric_weight(ObserverKind::kMinMax)};
+  for (const char* name : {"torch.nn.Hardsigmoid", "torch.nn.functional.hardsigmoid", "Tensor.hardsigmoid",
+                           "Tensor.hardsigmoid_", "torch.nn.Sigmoid", "torch.sigmoid", "Tensor.sigmoid",
+                           "Tensor.sigmoid_", "torch.nn.Softmax"})
+    mapping.set_object_type(name, unit);
+  const QConfig both_signs{fixed_result(2.0 / 256, 128), symmetric_weight(ObserverKind::kMinMax)};
+  for (const char* name : {"torch.nn.Tanh", "torch.tanh", "Tensor.tanh", "Tensor.tanh_"})
+    mapping.set_object_type(name, both_signs);
+  return mapping;
+}
+
 const std::vector<std::string> kQuantBackends = {"x86", "fbgemm", "qnnpack", "onednn"};
 
 }  // namespace
@@ -121,27 +144,27 @@ QConfig default_qconfig(std::string_view backend) {
 
 QConfigMapping default_qconfig_mapping(std::string_view backend) {
   const QConfig usual = default_qconfig(backend);
-  QConfigMapping mapping;
-  mapping.set_global(usual).set_object_type("Tensor.reshape", qconfig_by_name("default_reuse_input"));
   QConfig transposed = usual;
   if (backend == "x86" || backend == "fbgemm") transposed.weight = symmetric_weight(ObserverKind::kMinMax);
-  for (const std::string dims : {"1d", "2d", "3d"}) {
-    mapping.set_object_type("torch.nn.ConvTranspose" + dims, transposed);
-    mapping.set_object_type("torch.nn.functional.conv_transpose" + dims, transposed);
+  return mapping_around(usual, transposed);
+}
+
+QConfigMapping static_int8_mapping(StaticInt8Bits bits) {
+  for (const int count : {bits.activation, bits.weight}) {
+    if (count != 7 && count != 8)
+      fail(ErrorCode::kInvalidArgument, "static int8 has 7 or 8 bits, not {}", count);
   }
-  const QConfig float_weight{usual.activation, ObserverKind::kPlaceholder};
-  mapping.set_object_type("torch.nn.functional.layer_norm", float_weight);
-  mapping.set_object_type("torch.nn.LayerNorm", float_weight);
-  mapping.set_object_type("torch.nn.PReLU", qconfig_by_name("default_quint8_weight"));
-  const QConfig unit{fixed_result(1.0 / 256, 0), symmetric_weight(ObserverKind::kMinMax)};
-  for (const char* name : {"torch.nn.Hardsigmoid", "torch.nn.functional.hardsigmoid", "Tensor.hardsigmoid",
-                           "Tensor.hardsigmoid_", "torch.nn.Sigmoid", "torch.sigmoid", "Tensor.sigmoid",
-                           "Tensor.sigmoid_", "torch.nn.Softmax"})
-    mapping.set_object_type(name, unit);
-  const QConfig both_signs{fixed_result(2.0 / 256, 128), symmetric_weight(ObserverKind::kMinMax)};
-  for (const char* name : {"torch.nn.Tanh", "torch.tanh", "Tensor.tanh", "Tensor.tanh_"})
-    mapping.set_object_type(name, both_signs);
-  return mapping;
+  QConfig usual = default_qconfig("x86");
+  usual.activation.reduce_range = bits.activation == 7;
+  QConfig transposed = usual;
+  transposed.weight = symmetric_weight(ObserverKind::kMinMax);
+  if (bits.weight == 7) {
+    for (ObserverConfig* weight : {&usual.weight, &transposed.weight}) {
+      weight->quant_min = -64;
+      weight->quant_max = 63;
+    }
+  }
+  return mapping_around(usual, transposed);
 }
 
 }  // namespace halftone

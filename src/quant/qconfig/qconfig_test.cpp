@@ -115,4 +115,17 @@ TEST(ObserverConfig, RangesAreThoseOfPython) {
 }
 
 }  // namespace
+TEST(QConfigMapping, WidthsOfStaticInt8) {
+  EXPECT_EQ(static_int8_mapping({.activation = 7, .weight = 8}), default_qconfig_mapping("x86"));
+  const QConfigMapping narrow = static_int8_mapping({.activation = 8, .weight = 7});
+  for (const char* type : {"torch.nn.Conv2d", "torch.nn.ConvTranspose2d"}) {
+    const auto qconfig = narrow.find("", {type}, 0);
+    ASSERT_TRUE(qconfig);
+    EXPECT_EQ(qconfig->activation.range(), (std::pair<int64_t, int64_t>{0, 255}));
+    EXPECT_EQ(qconfig->weight.range(), (std::pair<int64_t, int64_t>{-64, 63}));
+  }
+  EXPECT_EQ(QConfigMapping::from_dict(narrow.to_dict()), narrow);
+  EXPECT_THROW(static_int8_mapping({.activation = 6}), Error);
+}
+
 }  // namespace halftone

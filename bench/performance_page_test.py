@@ -71,7 +71,7 @@ class PerformancePage(unittest.TestCase):
 
     def test_what_was_not_measured_is_said(self):
         text = self.make()
-        self.assertEqual(text.count("not measured.\n"), 6)  # encoder, ViT, loading, training, the suite, the other kind of CPU
+        self.assertEqual(text.count("not measured.\n"), 7)  # encoder, ViT, ResNet, loading, training, the suite, the other kind of CPU
         self.assertIn("## CPUs with AVX-512 VNNI (Intel Ice Lake)\n\nnot measured.", text)
 
     def test_the_suite(self):
@@ -107,6 +107,20 @@ class PerformancePage(unittest.TestCase):
         self.assertIn("## Some CPU, 2 threads, avx2", alone)
         self.assertIn("| mlp | 16 |", alone)
         self.assertEqual(alone, self.make("--suite"))
+
+    def test_resnet_alone(self):
+        self.addCleanup(setattr, performance_page, "this_isa", performance_page.this_isa)
+        performance_page.this_isa = lambda: "avx2"
+        (self.folder / "resnet.jsonl").write_text(lines(
+            [{"peer": "halftone-eager-fp32", "case": [1], "ms": 80.0, "cos": 1.0},
+             {"peer": "halftone-int8static-7x7", "case": [1], "ms": 20.0, "cos": 0.999},
+             {"peer": "ov", "case": 1, "ms": 50.0, "cos": 1.0}, {"peer": "ov-int8", "case": 1, "ms": 25.0, "cos": 0.999}]))
+        alone = self.make("--resnet")
+        self.assertIn("| 1 | halftone-int8static-7x7 | 20.00 | 0.9990 | 0.25 | 0.80 |", alone)
+        self.assertEqual(alone, self.make("--resnet"))
+        whole = self.make()
+        self.assertIn("### Kernels", whole)
+        self.assertEqual(whole, self.make("--resnet"))
 
     def test_other_machines_stay(self):
         self.make()

@@ -3,9 +3,10 @@
 
     performance_page.py FOLDER PAGE
     performance_page.py --suite FOLDER PAGE     only the table of the suite, as `make bench-suite` measured it
+    performance_page.py --resnet FOLDER PAGE    only ResNet-50, as scripts/bench_resnet measured it
 
 FOLDER holds linear-*.json and attention-*.json of kernels_bench_peers, ort-*.jsonl where ONNX Runtime ran, encoder.jsonl and
-vision.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench, suite.json of halftone bench. A part that is not there is called "not measured".
+vision.jsonl, resnet.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench, suite.json of halftone bench. A part that is not there is called "not measured".
 The page has one section a kind of machine: that of the machine in FOLDER is replaced, the others are kept.
 """
 import datetime
@@ -108,14 +109,19 @@ def ort_table(ort, rows):
         ["case", "threads", "peer", "/linear", "ours", "/linear"], cells)
 
 
-def model_section(folder, name, title):
+RESNET_TITLE = "ResNet-50 at 224² (batch)"
+RESNET_EXPLAINED = """int8static-A×W: A-bit activations, W-bit weights, calibrated as the peers are (`../shared/peers/vision.py`, same weights and data).
+7×8 is torch.ao's default for x86 (reduced range); 8×8 is the full range. Without 8-bit dot products 7×7 is the fastest exact one."""
+
+
+def model_section(folder, name, title, explained=""):
     """A whole model: ours and the peers of the same run."""
     path = folder / f"{name}.jsonl"
     if not path.exists():
         return [f"### {title}", "", "not measured.", ""]
     rows = model_tables.read_rows(path)
     peers = sorted({row["peer"] for row in rows if not model_tables.is_ours(row)})
-    return [f"### {title}", "", f"Peers: {', '.join(peers) or 'not measured'}.", "",
+    return [f"### {title}", "", *([explained, ""] if explained else []), f"Peers: {', '.join(peers) or 'not measured'}.", "",
             *table(model_tables.HEADER, model_tables.cells(rows))]
 
 
@@ -159,6 +165,7 @@ def section(data, ort, folder):
     lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", "", f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
     lines += model_section(folder, "encoder", "all-MiniLM-L6-v2 (batch, tokens)")
     lines += model_section(folder, "vision", "ViT-B/16 at 224² (batch)")
+    lines += model_section(folder, "resnet", RESNET_TITLE, RESNET_EXPLAINED)
     lines += load_section(folder) + training_section(folder) + suite_tables.section(folder) + ["### Kernels", ""]
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
@@ -181,12 +188,29 @@ def write_sections(page, sections):
     print(f"wrote {page}")
 
 
+def this_isa():
+    return "avx512vnni" if "avx512_vnni" in pathlib.Path("/proc/cpuinfo").read_text() else "avx2"
+
+
+def resnet_replaced(folder, sections):
+    """The kind of this machine, and its section with ResNet-50 anew."""
+    isa = this_isa()
+    block = "\n".join(model_section(folder, "resnet", RESNET_TITLE, RESNET_EXPLAINED)) + "\n"
+    parts = re.split(r"(?m)^(?=### |<!-- suite -->)", sections.get(isa, f"## {KINDS[isa]}\n\n"))
+    old = [i for i, part in enumerate(parts) if part.startswith(f"### {RESNET_TITLE}")]
+    behind = [i for i, part in enumerate(parts) if part.startswith(("## ", "### ViT", "### all-MiniLM-L6-v2 ("))]
+    place = old[0] if old else behind[-1] + 1
+    return isa, "".join(parts[:place] + [block] + parts[place + len(old):])
+
+
 def main():
-    only_suite = sys.argv[1] == "--suite"
+    only_suite, only_resnet = sys.argv[1] == "--suite", sys.argv[1] == "--resnet"
     folder, page = map(pathlib.Path, sys.argv[-2:])
     sections = read_sections(page)
     if only_suite:
         isa, body = suite_tables.replaced(folder, sections)
+    elif only_resnet:
+        isa, body = resnet_replaced(folder, sections)
     else:
         data, ort = load(folder)
         isa, body = data[0]["isa"], section(data, ort, folder)

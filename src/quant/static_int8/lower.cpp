@@ -1,0 +1,123 @@
+#include "halftone/lower.h"
+
+#include <algorithm>
+#include <unordered_set>
+
+#include "base/errors.h"
+#include "graph/mutation.h"
+#include "quant/static_int8/operators.h"
+#include "quant/static_int8/rewrites.h"
+
+namespace halftone {
+namespace {
+
+using static_int8::LowerContext;
+using static_int8::LowerRewrite;
+
+constexpr LowerRewrite kRewrites[] = {static_int8::rewrite_sink_dequantize, static_int8::rewrite_cancel_pairs,
+                                      static_int8::rewrite_products,        static_int8::rewrite_binary,
+                                      static_int8::rewrite_pooling,         static_int8::rewrite_cat,
+                                      static_int8::rewrite_interpolate,     static_int8::rewrite_lookup,
+                                      static_int8::rewrite_settle_strides};
+
+/// Nodes that nobody uses go, and with them what was said about them.
+void clean_up(LowerContext& context) {
+  context.graph.erase_dead_nodes();
+  std::unordered_set<const Node*> alive;
+  for (const auto& node : context.graph.nodes()) alive.insert(node.get());
+  std::erase_if(context.reasons, [&](const auto& entry) { return !alive.contains(entry.first); });
+  lint_or_throw(context.graph, "lowering to int8 broke the graph");
+}
+
+bool is_quantization(const Node& node) {
+  return node.is("halftone::quantize_per_tensor") || node.target().starts_with("halftone::dequantize_per_");
+}
+
+/// A float operator that reads what was just dequantized, or whose result is quantized at once.
+bool stands_between(const Node& node) {
+  if (is_quantization(node) || node.target().starts_with("halftone::int8_")) return false;
+  for (const Value* input : node.input_values()) {
+    if (input->producer() != nullptr && input->producer()->target().starts_with("halftone::dequantize_per_"))
+      return !node.is("aten::contiguous") ||
+             std::any_of(node.output()->users().begin(), node.output()->users().end(),
+                         [](const Node* user) { return !user->is("return"); });
+  }
+  for (const Value* output : node.outputs()) {
+    for (const Node* user : output->users()) {
+      if (user->is("halftone::quantize_per_tensor")) return true;
+    }
+  }
+  return false;
+}
+
+LowerReport report_of(const LowerContext& context) {
+  LowerReport report;
+  for (const auto& node : context.graph.nodes()) {
+    if (node->target().starts_with("halftone::int8_")) ++report.operators[node->target()];
+    if (!stands_between(*node)) continue;
+    const auto reason = context.reasons.find(node.get());
+    report.kept.push_back(
+        {node->outputs().empty() ? "" : node->output()->name(), node->target(), node->source().layer,
+         reason != context.reasons.end() ? reason->second
+                                         : fmt::format("there is no int8 kernel for {}", node->target())});
+  }
+  return report;
+}
+
+/// Inputs that only the reference graph read: scales and zero points of weights.
+void drop_unused_constants(Graph& graph, const Graph& before, TensorMap& tensors) {
+  for (size_t i = graph.inputs().size(); i-- > 0;) {
+    const GraphInput input = graph.inputs()[i];
+    if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
+    const Value* old_value = before.try_value(input.value->name());
+    if (old_value != nullptr && old_value->users().empty()) continue;  // was never used: not our business
+    graph.erase_input(i);
+    const bool shared =
+        std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const GraphInput& other) {
+          return other.kind != InputKind::kUser && other.target == input.target;
+        });
+    if (!shared) tensors.erase(input.target);
+  }
+}
+
+}  // namespace
+
+std::string LowerReport::to_text() const {
+  std::string text;
+  for (const auto& [target, count] : operators) text += fmt::format("{:>5}  {}\n", count, target);
+  if (kept.empty()) return text + "nothing stays float between quantize and dequantize\n";
+  text += fmt::format("{} node{} float:\n", kept.size(), kept.size() == 1 ? " stays" : "s stay");
+  for (const KeptInFloat& node : kept) {
+    text += fmt::format("  %{} {}{}: {}\n", node.node, node.target,
+                        node.layer.empty() ? "" : fmt::format(" in layer \"{}\"", node.layer), node.reason);
+  }
+  return text;
+}
+
+LowerResult lower(const GraphModule& module, const LowerOptions& options) {
+  static_int8::register_operators();
+  std::unique_ptr<Graph> graph = module.graph().clone();
+  TensorMap tensors = *module.tensors();
+  TensorMap constants = tensors;
+  for (const std::string& name : mutated_tensor_names(*graph)) constants.erase(name);
+  LowerContext context{*graph, constants};
+  for (const LowerRewrite rewrite : kRewrites) {
+    if (rewrite(context)) clean_up(context);
+  }
+  LowerResult result;
+  result.report = report_of(context);
+  if (options.require_all && !result.report.kept.empty())
+    fail(ErrorCode::kUnsupported, "{}: not everything has an int8 kernel\n{}", module.name,
+         result.report.to_text());
+  tensors.insert(constants.begin(), constants.end());
+  drop_unused_constants(*graph, module.graph(), tensors);
+  result.module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), module.call_spec());
+  result.module->ranges = module.ranges;
+  result.module->guards = module.guards;
+  result.module->sample_inputs = module.sample_inputs;
+  result.module->name = module.name;
+  result.module->notes = module.notes;
+  return result;
+}
+
+}  // namespace halftone

@@ -1,0 +1,103 @@
+// lookup: a chain of functions of one element between integers has 256 results at most. They are computed by
+// the very operators of the graph, so the table gives the reference's bytes. Requantization is a chain of
+// none.
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+
+#include <set>
+
+#include "graph/copy.h"
+#include "graph/interpreter.h"
+#include "quant/ptq/quantize_op.h"
+#include "quant/static_int8/rewrites.h"
+
+namespace halftone::static_int8 {
+namespace {
+
+/// One tensor in, the same function of each element out.
+bool is_pointwise(const Node& node) {
+  static const std::set<std::string_view> targets = {
+      "aten::relu",        "aten::relu6",       "aten::hardtanh",
+      "aten::clamp",       "aten::clamp_min",   "aten::clamp_max",
+      "aten::threshold",   "aten::leaky_relu",  "aten::elu",
+      "aten::selu",        "aten::celu",        "aten::sigmoid",
+      "aten::hardsigmoid", "aten::log_sigmoid", "aten::tanh",
+      "aten::tanhshrink",  "aten::hardshrink",  "aten::softshrink",
+      "aten::hardswish",   "aten::silu",        "aten::gelu",
+      "aten::mish",        "aten::softplus",    "aten::softsign",
+      "aten::exp",         "aten::expm1",       "aten::log",
+      "aten::log1p",       "aten::sqrt",        "aten::rsqrt",
+      "aten::reciprocal",  "aten::abs",         "aten::neg",
+      "aten::sign",        "aten::square",      "aten::erf",
+      "aten::sin",         "aten::cos",         "aten::floor",
+      "aten::ceil",        "aten::round",       "aten::pow.Tensor_Scalar",
+      "aten::add.Tensor",  "aten::sub.Tensor",  "aten::mul.Tensor",
+      "aten::div.Tensor",  "aten::add.Scalar",  "aten::sub.Scalar",
+      "aten::mul.Scalar",  "aten::div.Scalar",  "aten::rsub.Scalar",
+      "aten::alias",       "aten::detach"};
+  return targets.contains(node.target()) && node.input_values().size() == 1 && node.outputs().size() == 1;
+}
+
+/// From the dequantized value to the one that is quantized.
+struct Chain {
+  Dequantized from;
+  const Value* first = nullptr;  ///< the float at its beginning
+  std::vector<const Node*> nodes;
+};
+
+std::optional<Chain> try_chain(const Value* value) {
+  Chain chain;
+  while (true) {
+    if (const auto from = try_dequantized(value)) {
+      chain.from = *from;
+      chain.first = value;
+      return chain.from.q->meta() ? std::optional(chain) : std::nullopt;
+    }
+    const Node* node = value->producer();
+    if (node == nullptr || !is_pointwise(*node)) return std::nullopt;
+    chain.nodes.insert(chain.nodes.begin(), node);
+    value = node->input_values().front();
+  }
+}
+
+/// The chain as a graph of its own, on 256 elements.
+at::Tensor run_chain(const Chain& chain, const at::Tensor& floats) {
+  if (chain.nodes.empty()) return floats;
+  auto graph = std::make_shared<Graph>();
+  ValueMapping mapping;
+  mapping[chain.first] = graph->add_input({"x", ValueType::kTensor});
+  for (const Node* node : chain.nodes) append_copy(*graph, *node, mapping);
+  graph->set_outputs({mapping.at(chain.nodes.back()->output())}, std::vector<GraphOutput>(1));
+  const at::NoGradGuard no_grad;
+  return Interpreter(graph).run({floats}).at(0).toTensor();
+}
+
+at::Tensor make_table(const Chain& chain, const Quantized& to) {
+  const at::Tensor bytes = at::arange(256, at::kInt).to(at::kByte);
+  const at::Tensor integers = chain.from.q->meta()->dtype == at::kChar ? bytes.view(at::kChar) : bytes;
+  const at::Tensor floats =
+      ops::dequantize_per_tensor(integers, chain.from.affine.scale, chain.from.affine.zero_point);
+  return ops::quantize_per_tensor(run_chain(chain, floats).contiguous(), to.affine.scale,
+                                  to.affine.zero_point, to.least, to.largest, to.dtype);
+}
+
+}  // namespace
+
+bool rewrite_lookup(LowerContext& context) {
+  bool changed = false;
+  for (Node* node : nodes_of(context.graph)) {
+    const auto quantized = try_quantized(*node);
+    const auto chain = quantized ? try_chain(try_tensor(*node, "x")) : std::nullopt;
+    if (!chain || node->output()->users().empty()) continue;
+    const Source source = chain->nodes.empty() ? node->source() : chain->nodes.front()->source();
+    const std::string hint = source.layer.empty() ? "int8_table" : source.layer + ".int8_table";
+    Value* table = context.add_constant(hint, make_table(*chain, *quantized));
+    insert_for(node->output(), node, "halftone::int8_lookup", {{"x", chain->from.q}, {"table", table}},
+               node->output()->meta(), source);
+    changed = true;
+  }
+  return changed;
+}
+
+}  // namespace halftone::static_int8

@@ -1,0 +1,145 @@
+#include "quant/static_int8/qparams.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/max.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "graph/operands.h"
+#include "quant/static_int8/movement.h"
+
+namespace halftone::static_int8 {
+namespace {
+
+std::optional<c10::IValue> try_operand(const Node& node, std::string_view name) {
+  if (const Argument* given = node.try_input(name)) {
+    if (given->value() != nullptr || given->list() != nullptr ||
+        given->get_if<std::shared_ptr<Graph>>() != nullptr)
+      return std::nullopt;
+    return constant_to_ivalue(*given, nullptr);
+  }
+  if (node.op() == nullptr) return std::nullopt;
+  const auto index = node.op()->schema().argumentIndexWithName(std::string(name));
+  if (!index) return std::nullopt;
+  const auto& otherwise = node.op()->schema().arguments()[static_cast<size_t>(*index)].default_value();
+  return otherwise ? std::optional(*otherwise) : std::nullopt;
+}
+
+Affine affine_of(const Node& node) {
+  return {static_cast<float>(try_number(node, "scale").value_or(0)),
+          static_cast<int64_t>(try_number(node, "zero_point").value_or(0))};
+}
+
+}  // namespace
+
+std::optional<Dequantized> try_dequantized(const Value* value) {
+  const Node* node = value != nullptr ? value->producer() : nullptr;
+  if (node == nullptr || !node->is("halftone::dequantize_per_tensor")) return std::nullopt;
+  return Dequantized{try_tensor(*node, "q"), affine_of(*node)};
+}
+
+std::optional<Quantized> try_quantized(const Node& node) {
+  if (!node.is("halftone::quantize_per_tensor")) return std::nullopt;
+  Quantized quantized;
+  quantized.affine = affine_of(node);
+  quantized.least = static_cast<int64_t>(try_number(node, "quant_min").value_or(0));
+  quantized.largest = static_cast<int64_t>(try_number(node, "quant_max").value_or(0));
+  const Argument* dtype = node.try_input("dtype");
+  const auto* type = dtype != nullptr ? dtype->get_if<c10::ScalarType>() : nullptr;
+  if (type != nullptr) quantized.dtype = *type;
+  return quantized;
+}
+
+int64_t Quantized::quantize(float x) const {
+  const float inverse = 1.0F / affine.scale;
+  const float steps = std::nearbyint(x * inverse);
+  if (std::isnan(steps)) return affine.zero_point;
+  const float shifted = steps + static_cast<float>(affine.zero_point);
+  return static_cast<int64_t>(std::clamp(shifted, static_cast<float>(least), static_cast<float>(largest)));
+}
+
+bool is_byte(const Value* value) {
+  return value != nullptr && value->meta() && value->meta()->dtype == c10::ScalarType::Byte;
+}
+
+int64_t largest_integer(const Value* value, const TensorMap& constants) {
+  constexpr int64_t kAll = 255;
+  const Node* node = value->producer();
+  if (node == nullptr) return kAll;
+  if (const auto quantized = try_quantized(*node)) return quantized->largest;
+  if (const auto bound = try_number(*node, "out_max")) return static_cast<int64_t>(*bound);
+  if (node->is("halftone::int8_lookup")) {
+    const at::Tensor table = constant_of(try_tensor(*node, "table"), constants);
+    return table.defined() && table.scalar_type() == at::kByte ? table.max().item<int64_t>() : kAll;
+  }
+  if (!moves_elements(*node) && !node->is("builtin::unpack")) return kAll;
+  // The value that a padding adds is a quantized 0.
+  int64_t largest = static_cast<int64_t>(try_number(*node, "value").value_or(0));
+  for (const Value* input : node->input_values()) {
+    if (input->type() == ValueType::kList || is_byte(input))
+      largest = std::max(largest, largest_integer(input, constants));
+  }
+  return largest == 0 ? kAll : largest;
+}
+
+std::optional<double> try_number(const Node& node, std::string_view name) {
+  const auto constant = try_operand(node, name);
+  if (!constant) return std::nullopt;
+  if (constant->isDouble()) return constant->toDouble();
+  if (constant->isInt()) return static_cast<double>(constant->toInt());
+  return std::nullopt;
+}
+
+std::optional<bool> try_flag(const Node& node, std::string_view name) {
+  const auto constant = try_operand(node, name);
+  return constant && constant->isBool() ? std::optional(constant->toBool()) : std::nullopt;
+}
+
+std::optional<std::string> try_text(const Node& node, std::string_view name) {
+  const auto constant = try_operand(node, name);
+  return constant && constant->isString() ? std::optional(constant->toStringRef()) : std::nullopt;
+}
+
+std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_view name, size_t rank,
+                                               int64_t otherwise) {
+  const Argument* given = node.try_input(name);
+  if (given == nullptr || given->is_none()) return std::vector<int64_t>(rank, otherwise);
+  if (const auto single = given->as_int()) return std::vector<int64_t>(rank, *single);
+  if (given->list() == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Argument& item : *given->list()) {
+    const auto number = item.as_int();
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  if (numbers.empty()) return std::vector<int64_t>(rank, otherwise);
+  if (numbers.size() == 1) return std::vector<int64_t>(rank, numbers.front());
+  return numbers.size() == rank ? std::optional(numbers) : std::nullopt;
+}
+
+Value* try_tensor(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  Value* value = given != nullptr ? given->value() : nullptr;
+  return value != nullptr && value->type() == ValueType::kTensor ? value : nullptr;
+}
+
+size_t rank_of(const Value* value) {
+  return value->meta() ? value->meta()->sizes.size() : 0;
+}
+
+at::Tensor constant_of(const Value* value, const TensorMap& constants) {
+  if (value == nullptr || value->producer() != nullptr) return {};
+  const GraphInput& input = value->graph().inputs()[value->index()];
+  if (input.kind == InputKind::kUser) return {};
+  const auto found = constants.find(input.target);
+  return found != constants.end() ? found->second : at::Tensor();
+}
+
+Node* only_user(const Value* value) {
+  if (value->users().size() != 1) return nullptr;
+  Node* user = value->users().front();
+  return user->is("return") ? nullptr : user;
+}
+
+}  // namespace halftone::static_int8

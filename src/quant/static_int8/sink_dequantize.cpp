@@ -1,0 +1,157 @@
+// sink_dequantize: what moves elements moves integers, and they become floats afterwards.
+#include <algorithm>
+
+#include "quant/static_int8/movement.h"
+#include "quant/static_int8/rewrites.h"
+
+namespace halftone::static_int8 {
+namespace {
+
+/// The tensors that the node moves: one, or those of a list. Empty where one of them is no dequantized value.
+std::vector<Dequantized> moved_values(const Node& node) {
+  const Argument* operand = node.try_input(moved_operand(node));
+  std::vector<Dequantized> values;
+  if (operand == nullptr) return values;
+  const Argument::List single = {*operand};
+  for (const Argument& item : operand->list() != nullptr ? *operand->list() : single) {
+    const auto value = try_dequantized(item.value());
+    if (!value) return {};
+    values.push_back(*value);
+  }
+  return values;
+}
+
+bool alike(const std::vector<Dequantized>& values) {
+  return std::all_of(values.begin(), values.end(), [&](const Dequantized& value) {
+    return value.affine == values.front().affine && value.q->meta() && values.front().q->meta() &&
+           value.q->meta()->dtype == values.front().q->meta()->dtype;
+  });
+}
+
+struct PoolExtents {
+  std::vector<int64_t> kernel, stride, padding, dilation;
+};
+
+std::optional<PoolExtents> try_pool_extents(const Node& node, size_t dims) {
+  const auto kernel = try_extent(node, "kernel_size", dims, 1);
+  const auto padding = try_extent(node, "padding", dims, 0);
+  const auto dilation = try_extent(node, "dilation", dims, 1);
+  auto stride = try_extent(node, "stride", dims, 0);
+  if (!kernel || !padding || !dilation || !stride) return std::nullopt;
+  if (std::count(stride->begin(), stride->end(), 0) != 0) stride = kernel;  // not given: the kernel's
+  return PoolExtents{*kernel, *stride, *padding, *dilation};
+}
+
+Argument::List to_list(const std::vector<int64_t>& numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+
+/// Target and operands of the node on integers; an empty target where it cannot be said.
+struct OnIntegers {
+  std::string target;
+  std::vector<NamedArgument> inputs;
+};
+
+OnIntegers max_pool_on_integers(const Node& node, const Dequantized& value, LowerContext& context) {
+  const size_t dims = node.target().at(std::string_view("aten::max_pool").size()) - '0';
+  const auto extents = try_pool_extents(node, dims);
+  const auto ceil_mode = try_flag(node, "ceil_mode");
+  if (!extents || !ceil_mode || value.q->meta()->dtype != c10::ScalarType::Byte ||
+      rank_of(value.q) != dims + 2) {
+    context.refuse(node, "max pooling of int8 values, or with computed sizes, has no kernel");
+    return {};
+  }
+  return {"halftone::int8_max_pool",
+          {{"x", value.q},
+           {"kernel", to_list(extents->kernel)},
+           {"stride", to_list(extents->stride)},
+           {"padding", to_list(extents->padding)},
+           {"dilation", to_list(extents->dilation)},
+           {"ceil_mode", *ceil_mode}}};
+}
+
+OnIntegers on_integers(const Node& node, const std::vector<Dequantized>& values, LowerContext& context) {
+  if (node.target().starts_with("aten::max_pool")) return max_pool_on_integers(node, values.front(), context);
+  OnIntegers result{node.target(), {}};
+  const bool pads = node.is("aten::constant_pad_nd") || node.is("aten::pad");
+  for (const NamedArgument& input : node.inputs()) {
+    NamedArgument copy = input;
+    if (input.name == moved_operand(node)) {
+      if (input.value.list() == nullptr) {
+        copy.value = values.front().q;
+      } else {
+        Argument::List list;
+        for (const Dequantized& value : values) list.emplace_back(value.q);
+        copy.value = std::move(list);
+      }
+    }
+    if (pads && input.name == "value") continue;
+    result.inputs.push_back(std::move(copy));
+  }
+  if (pads) {
+    const bool constant = node.is("aten::constant_pad_nd") || try_text(node, "mode") == "constant";
+    const Argument* value = node.try_input("value");
+    const bool zero = value == nullptr || value->is_none() || try_number(node, "value") == 0.0;
+    if (constant && !zero) {
+      context.refuse(node, "padding with another value than 0 has no kernel");
+      return {};
+    }
+    if (constant) result.inputs.push_back({"value", values.front().affine.zero_point});
+  }
+  return result;
+}
+
+std::vector<NamedArgument> dequantize_inputs(Value* q, const Affine& affine) {
+  return {{"q", q}, {"scale", static_cast<double>(affine.scale)}, {"zero_point", affine.zero_point}};
+}
+
+OutputSpec byte_spec(const Value& value, c10::ScalarType dtype) {
+  OutputSpec spec{value.name() + "_q", ValueType::kTensor, value.meta()};
+  if (spec.meta) spec.meta->dtype = dtype;
+  return spec;
+}
+
+/// A list of pieces: the unpack node behind it gives the tensors.
+bool sink_through_list(const Node& node, const Dequantized& value, OnIntegers moved) {
+  Node* unpack = only_user(node.output());
+  if (unpack == nullptr || !unpack->is("builtin::unpack")) return false;
+  Graph& graph = node.graph();
+  Node* list = graph.insert(unpack, moved.target, std::move(moved.inputs),
+                            {{node.output()->name() + "_q", ValueType::kList}}, node.source());
+  std::vector<OutputSpec> pieces;
+  for (const Value* output : unpack->outputs()) pieces.push_back(byte_spec(*output, value.q->meta()->dtype));
+  Node* apart =
+      graph.insert(unpack, "builtin::unpack", {{"", list->output()}}, std::move(pieces), unpack->source());
+  for (size_t i = 0; i < apart->outputs().size(); ++i) {
+    insert_for(unpack->output(i), unpack, "halftone::dequantize_per_tensor",
+               dequantize_inputs(apart->output(i), value.affine), unpack->output(i)->meta(), node.source());
+  }
+  return true;
+}
+
+bool sink(Node& node, LowerContext& context) {
+  const std::vector<Dequantized> values = moved_values(node);
+  if (values.empty() || !values.front().q->meta() || !alike(values)) return false;
+  OnIntegers moved = on_integers(node, values, context);
+  if (moved.target.empty()) return false;
+  if (node.output()->type() == ValueType::kList) return sink_through_list(node, values.front(), moved);
+  Graph& graph = node.graph();
+  Node* fresh = graph.insert(&node, moved.target, std::move(moved.inputs),
+                             {byte_spec(*node.output(), values.front().q->meta()->dtype)}, node.source());
+  insert_for(node.output(), &node, "halftone::dequantize_per_tensor",
+             dequantize_inputs(fresh->output(), values.front().affine), node.output()->meta(), node.source());
+  return true;
+}
+
+}  // namespace
+
+bool rewrite_sink_dequantize(LowerContext& context) {
+  bool changed = false;
+  for (Node* node : nodes_of(context.graph)) {
+    if (moves_elements(*node) && !node->target().starts_with("halftone::"))
+      changed = sink(*node, context) || changed;
+  }
+  return changed;
+}
+
+}  // namespace halftone::static_int8

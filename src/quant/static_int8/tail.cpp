@@ -1,0 +1,158 @@
+// What the rewrites share: the clamp and quantize nodes behind a float, and the operator in their place.
+#include <algorithm>
+#include <limits>
+
+#include "base/errors.h"
+#include "graph/text_names.h"
+#include "quant/static_int8/rewrites.h"
+
+namespace halftone::static_int8 {
+namespace {
+
+struct Bounds {
+  float low = -std::numeric_limits<float>::infinity();
+  float high = std::numeric_limits<float>::infinity();
+};
+
+/// The bounds of a node that clamps; nothing where it does something else.
+std::optional<Bounds> try_bounds(const Node& node) {
+  Bounds bounds;
+  if (node.is("aten::relu")) {
+    bounds.low = 0;
+  } else if (node.is("aten::relu6")) {
+    bounds = {0, 6};
+  } else if (node.is("aten::hardtanh")) {
+    const auto low = try_number(node, "min_val"), high = try_number(node, "max_val");
+    if (!low || !high) return std::nullopt;
+    bounds = {static_cast<float>(*low), static_cast<float>(*high)};
+  } else if (node.is("aten::clamp")) {
+    const Argument *least = node.try_input("min"), *largest = node.try_input("max");
+    const auto low = try_number(node, "min"), high = try_number(node, "max");
+    if (least != nullptr && !least->is_none() && !low) return std::nullopt;
+    if (largest != nullptr && !largest->is_none() && !high) return std::nullopt;
+    if (low) bounds.low = static_cast<float>(*low);
+    if (high) bounds.high = static_cast<float>(*high);
+  } else {
+    return std::nullopt;
+  }
+  return bounds.low <= bounds.high ? std::optional(bounds) : std::nullopt;
+}
+
+bool all_quantize_alike(const Value* value) {
+  const auto first = value->users().empty() ? std::nullopt : try_quantized(*value->users().front());
+  if (!first) return false;
+  return std::all_of(value->users().begin(), value->users().end(),
+                     [&](const Node* user) { return try_quantized(*user) == first; });
+}
+
+std::string readers_of(const Value* value) {
+  if (value->users().empty()) return "nobody reads its result";
+  const Node* first = value->users().front();
+  for (const Node* user : value->users()) {
+    if (!try_quantized(*user)) first = user;
+  }
+  if (first->is("return")) return "its result is a result of the model";
+  if (try_quantized(*first)) return "its result is quantized in several ways";
+  return fmt::format("its result is read as floats by {}", first->target());
+}
+
+}  // namespace
+
+Value* LowerContext::add_constant(const std::string& hint, at::Tensor tensor) {
+  std::string target = hint;
+  const auto taken = [&](const std::string& name) {
+    return std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                       [&](const GraphInput& input) { return input.target == name; });
+  };
+  for (int suffix = 1; taken(target); ++suffix) target = fmt::format("{}_{}", hint, suffix);
+  TensorMeta meta;
+  meta.dtype = tensor.scalar_type();
+  meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
+  meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
+  std::string name = "c_" + target;
+  std::replace(name.begin(), name.end(), '.', '_');
+  Value* value =
+      graph.add_input({std::move(name), ValueType::kTensor, std::move(meta)}, InputKind::kConstant, target);
+  constants[target] = std::move(tensor);
+  return value;
+}
+
+std::vector<Node*> nodes_of(const Graph& graph) {
+  std::vector<Node*> nodes;
+  nodes.reserve(graph.nodes().size());
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  return nodes;
+}
+
+std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string& why) {
+  std::optional<Bounds> bounds;
+  if (const Node* clamp = only_user(value)) {
+    bounds = try_bounds(*clamp);
+    if (bounds) value = clamp->output();
+  }
+  if (!all_quantize_alike(value)) {
+    why = readers_of(value);
+    return std::nullopt;
+  }
+  QuantizedTail tail;
+  tail.quantized = *try_quantized(*value->users().front());
+  if (tail.quantized.dtype != c10::ScalarType::Byte) {
+    why = "its result is int8, and kernels write uint8";
+    return std::nullopt;
+  }
+  for (Node* user : value->users()) {
+    if (std::find(tail.quantize.begin(), tail.quantize.end(), user) == tail.quantize.end())
+      tail.quantize.push_back(user);
+  }
+  if (bounds) {
+    // Quantizing never changes an order, so clamping the integers is the same as clamping the floats.
+    tail.quantized.least = tail.quantized.quantize(bounds->low);
+    tail.quantized.largest = tail.quantized.quantize(bounds->high);
+  }
+  return tail;
+}
+
+std::vector<SymExpr> channels_last_strides(const std::vector<SymExpr>& sizes) {
+  if (sizes.size() < 3) return contiguous_strides(sizes).value_or(std::vector<SymExpr>{});
+  std::vector<SymExpr> moved = sizes;  // N, spatial …, C
+  std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
+  const auto strides = contiguous_strides(moved);
+  if (!strides) return {};
+  std::vector<SymExpr> result = *strides;
+  std::rotate(result.begin() + 1, result.end() - 1, result.end());
+  return result;
+}
+
+void append_output(std::vector<NamedArgument>& inputs, const Quantized& quantized) {
+  inputs.push_back({"out_scale", static_cast<double>(quantized.affine.scale)});
+  inputs.push_back({"out_zero_point", quantized.affine.zero_point});
+  inputs.push_back({"out_min", quantized.least});
+  inputs.push_back({"out_max", quantized.largest});
+}
+
+Node* insert_for(Value* old_value, Node* before, std::string_view target, std::vector<NamedArgument> inputs,
+                 std::optional<TensorMeta> meta, const Source& source) {
+  Graph& graph = old_value->graph();
+  const std::string name = old_value->name();
+  std::string parked = name + "_replaced";
+  while (graph.try_value(parked) != nullptr) parked += "_";
+  graph.rename(old_value, parked);
+  Node* node =
+      graph.insert(before, target, std::move(inputs), {{name, ValueType::kTensor, std::move(meta)}}, source);
+  graph.replace_all_uses(old_value, node->output());
+  return node;
+}
+
+Node* replace_tail(const QuantizedTail& tail, std::string_view target, std::vector<NamedArgument> inputs,
+                   const Source& source) {
+  Value* old_value = tail.quantize.front()->output();
+  std::optional<TensorMeta> meta = old_value->meta();
+  if (meta && meta->sizes.size() >= 3) meta->strides = channels_last_strides(meta->sizes);
+  // In front of the last float: behind all operands, before every quantize node.
+  Node* last_float = try_tensor(*tail.quantize.front(), "x")->producer();
+  Node* node = insert_for(old_value, last_float, target, std::move(inputs), std::move(meta), source);
+  for (Node* quantize : tail.quantize) node->graph().replace_all_uses(quantize->output(), node->output());
+  return node;
+}
+
+}  // namespace halftone::static_int8

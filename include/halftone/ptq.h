@@ -91,8 +91,8 @@ class PreparedModel {
   std::vector<c10::IValue> calibrate(std::vector<c10::IValue> inputs);
   int64_t samples() const;
 
-  const GraphModule& module() const;                    ///< float, fused
-  const std::vector<MatchedPattern>& patterns() const;  ///< `quantized`: as far as dtypes say
+  const GraphModule& module() const;                                         ///< float, fused
+  const std::vector<MatchedPattern>& patterns() const { return patterns_; }  ///< in order of execution
   /// What was observed: {"samples": …, "values": {name: statistics}}.
   std::string statistics_json() const;
   /// Takes statistics of the same model, also of other schemes: they are used with this model's own. Values
@@ -105,6 +105,7 @@ class PreparedModel {
   friend struct PtqAccess;
   explicit PreparedModel(std::unique_ptr<PtqPlan> plan);
   std::unique_ptr<PtqPlan> plan_;
+  std::vector<MatchedPattern> patterns_;
 };
 
 /// Fuses a copy, finds patterns (from the outputs backwards, those with more operations first), and decides

@@ -1,0 +1,92 @@
+#include "quant/ptq/constants.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+namespace halftone::ptq {
+namespace {
+
+const GraphInput* input_behind(const Node& node, std::string_view operand) {
+  const Argument* argument = node.try_input(operand);
+  const Value* value = argument != nullptr ? argument->value() : nullptr;
+  if (value == nullptr || value->producer() != nullptr) return nullptr;
+  const GraphInput& input = value->graph().inputs().at(value->index());
+  return input.kind != InputKind::kUser ? &input : nullptr;
+}
+
+TensorMeta meta_of_constant(const at::Tensor& tensor) {
+  TensorMeta meta;
+  meta.dtype = tensor.scalar_type();
+  for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
+  for (const int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
+  return meta;
+}
+
+}  // namespace
+
+bool has_operand(const Node& node, std::string_view operand) {
+  const Argument* argument = node.try_input(operand);
+  return argument != nullptr && !argument->is_none();
+}
+
+at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand) {
+  const GraphInput* input = input_behind(node, operand);
+  if (input == nullptr) return {};
+  for (const GraphOutput& output : module.graph().outputs()) {
+    if (output.kind == OutputKind::kBufferMutation && output.target == input->target) return {};
+  }
+  return module.tensor(input->target).detach();
+}
+
+std::string name_of_constant(const Node& node, std::string_view operand) {
+  const GraphInput* input = input_behind(node, operand);
+  return input != nullptr ? input->target : std::string();
+}
+
+Value* add_constant(GraphModule& module, const std::string& name, const at::Tensor& tensor) {
+  const auto tensors = module.tensors();
+  std::string target = name;
+  for (int number = 2; tensors->contains(target); ++number) target = fmt::format("{}:{}", name, number);
+  std::string hint = "p_" + target;
+  std::replace_if(
+      hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  Value* value = module.mutable_graph().add_input({.name = hint, .meta = meta_of_constant(tensor)},
+                                                  InputKind::kParameter, target);
+  module.put_tensor(target, tensor);
+  return value;
+}
+
+void set_operand(Node& node, const std::string& operand, Value* value) {
+  std::vector<NamedArgument> inputs = node.inputs();
+  for (NamedArgument& input : inputs) {
+    if (input.name != operand) continue;
+    input.value = value;
+    node.set_inputs(std::move(inputs));
+    return;
+  }
+  const auto& schema = node.op()->schema();
+  const auto wanted = schema.argumentIndexWithName(operand);
+  const auto place = std::find_if(inputs.begin(), inputs.end(), [&](const NamedArgument& input) {
+    return schema.argumentIndexWithName(input.name) > wanted;
+  });
+  inputs.insert(place, {operand, value});
+  node.set_inputs(std::move(inputs));
+}
+
+void erase_unused_constants(GraphModule& module) {
+  Graph& graph = module.mutable_graph();
+  for (size_t i = graph.inputs().size(); i-- > 0;) {
+    const GraphInput& input = graph.inputs()[i];
+    if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
+    const std::string target = input.target;
+    graph.erase_input(i);
+    const bool still_used = std::any_of(graph.inputs().begin(), graph.inputs().end(),
+                                        [&](const GraphInput& each) { return each.target == target; });
+    if (!still_used) module.erase_tensor(target);
+  }
+}
+
+}  // namespace halftone::ptq

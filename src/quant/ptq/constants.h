@@ -1,0 +1,28 @@
+// Parameters, buffers and constants of a module as operands of its graph.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+
+#include "halftone/graph_module.h"
+
+namespace halftone::ptq {
+
+/// The stored tensor behind an operand; undefined where it is absent, computed, given by the caller or
+/// written by the model.
+at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand);
+/// The name that tensor is stored by, or "".
+std::string name_of_constant(const Node& node, std::string_view operand);
+bool has_operand(const Node& node, std::string_view operand);
+
+/// Puts a tensor into module and graph under `name`, or under name:2, name:3, … where that is taken.
+Value* add_constant(GraphModule& module, const std::string& name, const at::Tensor& tensor);
+
+/// Sets a tensor operand, in the schema's place.
+void set_operand(Node& node, const std::string& operand, Value* value);
+
+/// Takes inputs without users that are no user inputs out of graph and module.
+void erase_unused_constants(GraphModule& module);
+
+}  // namespace halftone::ptq

@@ -1,0 +1,223 @@
+#include <fmt/format.h>
+
+#include <map>
+#include <unordered_map>
+
+#include "base/errors.h"
+#include "quant/graph/quantize_graph.h"
+#include "quant/ptq/constants.h"
+#include "quant/ptq/decide.h"
+#include "quant/ptq/plan.h"
+#include "quant/ptq/quantize_weight.h"
+
+namespace halftone {
+namespace ptq {
+namespace {
+
+std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::ScalarType dtype) {
+  if (meta) {
+    meta->dtype = dtype;
+    meta->requires_grad = false;
+  }
+  return meta;
+}
+
+/// Carries a plan out on a copy of the prepared model.
+class Converter {
+ public:
+  Converter(const PtqPlan& plan, const ConvertOptions& options)
+      : plan_(plan), options_(options), module_(copy_module(*plan.module)), graph_(module_->mutable_graph()) {
+    int64_t position = 0;
+    for (const auto& node : graph_.nodes()) order_[node.get()] = position++;
+    order_[&graph_.return_node()] = position;
+  }
+
+  ConvertResult run() {
+    for (const PlannedMatch& match : plan_.matches) report_.patterns.push_back(match.info);
+    report_.folded = plan_.folded;
+    // Everything that can fail because of what was observed comes first.
+    for (const ObservedPoint& point : plan_.points) {
+      if (point.observer) qparams_.emplace(*point.observer, qparams_of(point));
+    }
+    for (size_t i = 0; i < plan_.matches.size(); ++i) {
+      if (plan_.matches[i].info.quantized && plan_.matches[i].quantizes_weight) convert_weight(i);
+    }
+    // Results first: readers with a wish of their own then take it from what the result became.
+    for (const bool outputs : {true, false}) {
+      for (const ObservedPoint& point : plan_.points) {
+        if (point.is_output == outputs) convert_point(point);
+      }
+    }
+    erase_unused_constants(*module_);
+    graph_.erase_dead_nodes();
+    list_float_operations();
+    if (report_.quantized() == 0) fail(ErrorCode::kInvalidArgument, "nothing is quantized");
+    lint_or_throw(graph_, "convert");
+    module_->notes.push_back(fmt::format("quantized: {} patterns", report_.quantized()));
+    return {module_, std::move(report_)};
+  }
+
+ private:
+  QParams qparams_of(const ObservedPoint& point) const {
+    const Observer& observer = *plan_.observers[*point.observer];
+    if (observer.config().kind != ObserverKind::kFixed && !observer.has_seen())
+      fail(ErrorCode::kState, "{} was never observed: calibrate() with data that reaches it",
+           describe_value(*point.value));
+    const QParams found = observer.qparams();
+    if (found.scale.numel() != 1)
+      fail(ErrorCode::kUnsupported, "{}: activations have one scale, not one for each channel",
+           describe_value(*point.value));
+    return found;
+  }
+
+  Node* copied(const Node& node) const { return graph_.value(node.output()->name())->producer(); }
+
+  Value* insert_before(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
+                       const std::string& name, std::optional<TensorMeta> meta, const Source& source) {
+    OutputSpec spec{.name = name, .meta = std::move(meta)};
+    return graph_
+        .insert(before == &graph_.return_node() ? nullptr : before, target, std::move(inputs),
+                {std::move(spec)}, source)
+        ->output();
+  }
+
+  Node* first_reader(const Value& value, const std::vector<Node*>& readers) const {
+    Node* first = nullptr;
+    for (Node* each : readers.empty() ? value.users() : readers) {
+      const auto place = order_.find(each);
+      if (place == order_.end()) continue;  // a quantize node of ours
+      if (first == nullptr || place->second < order_.at(first)) first = each;
+    }
+    return first;
+  }
+
+  void convert_point(const ObservedPoint& point) {
+    Value* value = graph_.value(point.value->name());
+    if (const auto replaced = replaced_.find(value); replaced != replaced_.end()) value = replaced->second;
+    std::vector<Node*> readers;
+    for (const Node* reader : point.readers) readers.push_back(copied(*reader));
+    Node* before = first_reader(*value, readers);
+    if (before == nullptr) return;  // nobody reads it
+    const Source source = value->producer() != nullptr ? value->producer()->source() : before->source();
+    Value* result = point.observer ? insert_pair(point, value, before, source)
+                                   : insert_dynamic(point, value, before, source);
+    if (!point.is_output) {
+      for (Node* reader : readers) reader->replace_uses_of(value, result);
+      return;
+    }
+    Node* own = point.observer ? result->producer()->input(0).value()->producer() : result->producer();
+    graph_.replace_all_uses(value, result);
+    own->set_input(0, value);
+    replaced_[value] = result;
+  }
+
+  Value* insert_pair(const ObservedPoint& point, Value* value, Node* before, const Source& source) {
+    const QParams& qparams = qparams_.at(*point.observer);
+    const ObserverConfig& config = plan_.observers[*point.observer]->config();
+    const auto scale = static_cast<double>(qparams.scale.item<float>());
+    const auto zero_point = qparams.zero_point.item<int64_t>();
+    const auto [least, largest] = value_range(config, options_.whole_dtype);
+    const c10::ScalarType dtype = storage_type(config.dtype);
+    Value* quantized = insert_before(before, "halftone::quantize_per_tensor",
+                                     {{"x", value},
+                                      {"scale", scale},
+                                      {"zero_point", zero_point},
+                                      {"quant_min", least},
+                                      {"quant_max", largest},
+                                      {"dtype", dtype}},
+                                     value->name() + "_q", with_dtype(value->meta(), dtype), source);
+    report_.values.push_back(
+        {point.value->name(), layer_of_value(*point.value), false, config, qparams, point.matches});
+    return insert_before(before, "halftone::dequantize_per_tensor",
+                         {{"q", quantized}, {"scale", scale}, {"zero_point", zero_point}},
+                         value->name() + "_dq", with_dtype(value->meta(), at::kFloat), source);
+  }
+
+  Value* insert_dynamic(const ObservedPoint& point, Value* value, Node* before, const Source& source) {
+    return insert_before(before, "halftone::quantize_dequantize_dynamic",
+                         {{"x", value},
+                          {"dtype", storage_type(point.config.dtype)},
+                          {"reduce_range", point.config.reduce_range}},
+                         value->name() + "_dq", with_dtype(value->meta(), at::kFloat), source);
+  }
+
+  void convert_weight(size_t index) {
+    const PlannedMatch& planned = plan_.matches[index];
+    Node* node = copied(*planned.match.root->root);
+    const ObserverConfig& config = planned.qconfig->weight;
+    const std::string name = name_of_constant(*node, "weight");
+    Value*& dequantized = weights_[{name, config.to_dict()}];
+    if (dequantized == nullptr) {
+      const IntegerWeight weight = quantize_named(name, *node, config);
+      report_.values.push_back({name, planned.info.layer, true, config, weight.qparams, {index}});
+      dequantized = insert_weight(name, weight, node);
+    }
+    set_operand(*node, "weight", dequantized);
+  }
+
+  IntegerWeight quantize_named(const std::string& name, const Node& node,
+                               const ObserverConfig& config) const {
+    try {
+      return quantize_stored_weight(constant_operand(*module_, node, "weight"), config, options_.whole_dtype);
+    } catch (const Error& error) {
+      throw error.with_context("weight " + name);
+    }
+  }
+
+  Value* insert_weight(const std::string& name, const IntegerWeight& weight, Node* before) {
+    Value* values = add_constant(*module_, name + ":values", weight.values);
+    const auto meta = with_dtype(values->meta(), at::kFloat);
+    if (!weight.axis)
+      return insert_before(before, "halftone::dequantize_per_tensor",
+                           {{"q", values},
+                            {"scale", static_cast<double>(weight.qparams.scale.item<float>())},
+                            {"zero_point", weight.qparams.zero_point.item<int64_t>()}},
+                           values->name() + "_dq", meta, before->source());
+    Value* scales = add_constant(*module_, name + ":scale", weight.qparams.scale);
+    Value* zero_points = add_constant(*module_, name + ":zero_point", weight.qparams.zero_point);
+    return insert_before(
+        before, "halftone::dequantize_per_channel",
+        {{"q", values}, {"scales", scales}, {"zero_points", zero_points}, {"axis", *weight.axis}},
+        values->name() + "_dq", meta, before->source());
+  }
+
+  void list_float_operations() {
+    std::unordered_map<const Unit*, const PlannedMatch*> owners;
+    for (const PlannedMatch& match : plan_.matches) {
+      for (const Unit* unit : match.match.units) owners[unit] = &match;
+    }
+    for (const auto& unit : plan_.units->units()) {
+      const auto owner = owners.find(unit.get());
+      if (owner != owners.end() && owner->second->info.quantized) continue;
+      if (unit->nodes.back()->outputs().empty() || !plan_.floats.contains(unit->output()->name())) continue;
+      report_.float_operations.push_back(
+          {unit->output()->name(), unit->root->target(), unit->layer,
+           owner != owners.end() ? owner->second->info.reason : "no pattern of the backend config takes it"});
+    }
+  }
+
+  const PtqPlan& plan_;
+  const ConvertOptions& options_;
+  std::shared_ptr<GraphModule> module_;
+  Graph& graph_;
+  PtqReport report_;
+  std::unordered_map<const Node*, int64_t> order_;
+  std::map<size_t, QParams> qparams_;
+  std::unordered_map<const Value*, Value*> replaced_;
+  std::map<std::pair<std::string, std::string>, Value*> weights_;
+};
+
+}  // namespace
+}  // namespace ptq
+
+ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options) {
+  const PtqPlan& plan = PtqAccess::plan(prepared);
+  try {
+    return ptq::Converter(plan, options).run();
+  } catch (const Error& error) {
+    if (plan.module->name.empty()) throw;
+    throw error.with_context(plan.module->name);
+  }
+}
+
+}  // namespace halftone

@@ -1,0 +1,65 @@
+#include "quant/ptq/functionalize.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <algorithm>
+#include <set>
+
+#include "graph/operators.h"
+#include "quant/ptq/op_names.h"
+
+namespace halftone::ptq {
+namespace {
+
+/// Also what schemas do not say: dropout in inference gives its operand back.
+bool may_alias_operands(const Node& node, size_t output) {
+  if (node.op() == nullptr) return true;
+  const std::string_view base = base_name(node.target());
+  if (base.ends_with("dropout")) return true;
+  const auto& returns = node.op()->schema().returns();
+  return output >= returns.size() || returns[output].alias_info() != nullptr;
+}
+
+/// Whether the memory of a value is read by its one user only.
+bool is_private(const Value& value) {
+  if (value.producer() == nullptr || value.users().size() != 1) return false;
+  const Node& producer = *value.producer();
+  if (!may_alias_operands(producer, value.index())) return true;
+  const std::vector<Value*> operands = producer.input_values();
+  return std::all_of(operands.begin(), operands.end(), [](const Value* each) {
+    return each->type() != ValueType::kTensor || is_private(*each);
+  });
+}
+
+/// "aten::add.Tensor" of "aten::add_.Tensor", where there is such an operator; else "".
+std::string functional_form(const Node& node) {
+  const std::string_view target = node.target(), base = base_name(target);
+  if (node.op() == nullptr || !base.ends_with('_') || node.inputs().empty()) return {};
+  std::string wanted(base.substr(0, base.size() - 1));
+  wanted += target.substr(base.size());
+  return try_operator(wanted) != nullptr ? wanted : std::string();
+}
+
+}  // namespace
+
+size_t functionalize(Graph& graph) {
+  std::vector<Node*> nodes;
+  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
+  size_t count = 0;
+  for (Node* node : nodes) {
+    const std::string target = functional_form(*node);
+    const Value* written = target.empty() ? nullptr : node->input(0).value();
+    if (written == nullptr || !is_private(*written)) continue;
+    Value* old_value = node->output();
+    const std::string name = old_value->name();
+    OutputSpec spec{.name = name, .type = old_value->type(), .meta = old_value->meta()};
+    Value* made = graph.insert(node, target, node->inputs(), {std::move(spec)}, node->source())->output();
+    graph.replace_all_uses(old_value, made);
+    graph.erase(node);
+    graph.rename(made, name);
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace halftone::ptq

@@ -1,0 +1,12 @@
+// In-place operators as their functional forms, where nobody else can see the difference.
+#pragma once
+
+#include "halftone/graph.h"
+
+namespace halftone::ptq {
+
+/// relu_(x) becomes relu(x), where x is a fresh result that only this node reads. Names of values stay.
+/// Returns how many were rewritten.
+size_t functionalize(Graph& graph);
+
+}  // namespace halftone::ptq

@@ -1,0 +1,93 @@
+#include "quant/ptq/fuse.h"
+
+#include <algorithm>
+
+#include "base/errors.h"
+#include "halftone/ptq.h"
+#include "quant/graph/quantize_graph.h"
+#include "quant/ptq/constants.h"
+#include "quant/ptq/functionalize.h"
+#include "quant/ptq/match.h"
+
+namespace halftone {
+namespace ptq {
+namespace {
+
+constexpr std::string_view kIntrinsicModules = "torch.ao.nn.intrinsic.";
+
+/// The type of what fusing gives in inference: without the batch norm. "" where that is the root itself.
+std::string fused_type(const BackendPatternConfig& config) {
+  if (!config.fused_module()) return {};
+  std::string type = *config.fused_module();
+  const size_t norm = type.find("Bn", kIntrinsicModules.size());
+  if (norm == std::string::npos) return type;
+  type.erase(norm, 2);
+  for (const char* root : {"Conv1d", "Conv2d", "Conv3d", "Linear1d"}) {
+    if (type == std::string(kIntrinsicModules) + root) return {};
+  }
+  return type;
+}
+
+void check_fuser(const BackendPatternConfig& config) {
+  const std::string& method = *config.fuser_method();
+  if (method.starts_with("sequential(") || method.starts_with("torch.ao.quantization.")) return;
+  fail(ErrorCode::kUnsupported, "{}: the fuser method \"{}\" is a name only: what it does is not known here",
+       config.pattern().to_text(), method);
+}
+
+bool is_norm(const Unit& unit) {
+  return unit.nodes.size() == 1 && unit.root->is("aten::batch_norm");
+}
+
+}  // namespace
+
+std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const BackendConfig& config) {
+  const std::vector<BackendPatternConfig> configs = config.configs();
+  std::vector<const BackendPatternConfig*> with_method;
+  for (const BackendPatternConfig* each : in_order_of_matching(configs)) {
+    if (!each->fuser_method()) continue;
+    check_fuser(*each);
+    with_method.push_back(each);
+  }
+  std::vector<std::string> folded;
+  for (const PatternMatch& match : find_matches(units, with_method)) {
+    std::vector<Unit*> parts;
+    Unit* norm = nullptr;
+    for (Unit* unit : match.units) {
+      if (is_norm(*unit) && unit != match.root) {
+        norm = unit;
+      } else {
+        parts.push_back(unit);
+      }
+    }
+    if (norm != nullptr) {
+      if (!can_fold(module, *match.root->root, *norm->root)) continue;
+      folded.push_back(norm->layer);
+      Value* before = norm->output();
+      Value* after = match.root->output();
+      for (const auto& unit : units.units())
+        std::replace(unit->args.begin(), unit->args.end(), before, after);
+      Node& node = *norm->root;
+      units.erase(norm);
+      fold_norm(module, *match.root->root, node);
+    }
+    if (parts.size() > 1) units.fuse(parts, match.root, fused_type(*match.config));
+  }
+  erase_unused_constants(module);
+  return folded;
+}
+
+}  // namespace ptq
+
+std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig& config,
+                                  std::vector<std::string>* folded) {
+  std::shared_ptr<GraphModule> copy = copy_module(module);
+  ptq::functionalize(copy->mutable_graph());
+  ptq::UnitGraph units(copy->mutable_graph());
+  const std::vector<std::string> layers = ptq::fuse_units(*copy, units, config);
+  lint_or_throw(copy->graph(), "fuse");
+  if (folded != nullptr) folded->insert(folded->end(), layers.begin(), layers.end());
+  return copy;
+}
+
+}  // namespace halftone

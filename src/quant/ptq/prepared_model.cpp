@@ -1,0 +1,120 @@
+// Calibration and its statistics.
+#include <fmt/format.h>
+
+#include "base/errors.h"
+#include "quant/ptq/plan.h"
+#include "quant/qconfig/observer_json.h"
+
+namespace halftone {
+namespace {
+
+/// Shows a value to the observers of its points, naming it where they refuse it.
+void observe_value(PtqPlan& plan, const Value& value, const c10::IValue& held) {
+  if (!held.isTensor()) return;
+  for (const ptq::ObservedPoint& point : plan.points) {
+    if (point.value->name() != value.name() || !point.observer) continue;
+    try {
+      plan.observers[*point.observer]->observe(held.toTensor());
+    } catch (const Error& error) {
+      throw error.with_context(
+          fmt::format("calibration sample {}, {}", plan.samples + 1, ptq::describe_value(value)));
+    }
+  }
+}
+
+void observe_inputs(PtqPlan& plan, const std::vector<c10::IValue>& inputs) {
+  const auto tensors = plan.module->tensors();
+  size_t user = 0;
+  for (const GraphInput& input : plan.module->graph().inputs()) {
+    if (input.kind != InputKind::kUser) {
+      observe_value(plan, *input.value, tensors->at(input.target));
+    } else if (user < inputs.size()) {
+      observe_value(plan, *input.value, inputs[user++]);
+    }
+  }
+}
+
+/// The statistics as the observer of `config` would have made them.
+std::unique_ptr<Observer> adapt(const JsonCursor& place, const ObserverConfig& config) {
+  auto json = place.raw();
+  const auto saved = Observer::from_json(json.dump())->config();
+  if (saved.kind == config.kind && saved.bins == config.bins && saved.ch_axis == config.ch_axis) {
+    json["observer"] = qconfig::Json(qconfig::observer_json(config));
+    return Observer::from_json(json.dump());
+  }
+  // The least and largest element are in every histogram.
+  if (config.kind == ObserverKind::kMinMax && saved.kind == ObserverKind::kHistogram) {
+    json["observer"] = qconfig::Json(qconfig::observer_json(config));
+    json.erase("histogram");
+    return Observer::from_json(json.dump());
+  }
+  place.fail_here(
+      fmt::format("statistics of a {} cannot serve a {}", to_string(saved.kind), to_string(config.kind)));
+}
+
+}  // namespace
+
+const PtqPlan& PtqAccess::plan(const PreparedModel& model) {
+  return *model.plan_;
+}
+
+PreparedModel::PreparedModel(std::unique_ptr<PtqPlan> plan) : plan_(std::move(plan)) {
+  for (const ptq::PlannedMatch& match : plan_->matches) patterns_.push_back(match.info);
+}
+PreparedModel::PreparedModel(PreparedModel&&) noexcept = default;
+PreparedModel& PreparedModel::operator=(PreparedModel&&) noexcept = default;
+PreparedModel::~PreparedModel() = default;
+
+std::vector<c10::IValue> PreparedModel::calibrate(std::vector<c10::IValue> inputs) {
+  PtqPlan& plan = *plan_;
+  observe_inputs(plan, inputs);
+  plan.session->set_node_hook([&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+    for (size_t i = 0; i < outputs.size() && i < node.outputs().size(); ++i)
+      observe_value(plan, *node.output(i), outputs[i]);
+  });
+  std::vector<c10::IValue> outputs = plan.session->run(std::move(inputs));
+  plan.session->set_node_hook({});
+  ++plan.samples;
+  return outputs;
+}
+
+int64_t PreparedModel::samples() const {
+  return plan_->samples;
+}
+
+const GraphModule& PreparedModel::module() const {
+  return *plan_->module;
+}
+
+std::string PreparedModel::statistics_json() const {
+  qconfig::Json values = qconfig::Json::object();
+  for (const ptq::ObservedPoint& point : plan_->points) {
+    if (!point.observer) continue;
+    values[ptq::key_of(point)] = qconfig::Json::parse(plan_->observers[*point.observer]->to_json());
+  }
+  return qconfig::Json{{"samples", plan_->samples}, {"values", std::move(values)}}.dump(1);
+}
+
+void PreparedModel::load_statistics(std::string_view json) {
+  const auto document = parse_json(json, "statistics");
+  const JsonCursor root(document, "statistics");
+  const int64_t samples = root.at("samples").get_int();
+  if (samples < 0) root.at("samples").fail_here("cannot be negative");
+  const JsonCursor values = root.at("values");
+  std::vector<std::unique_ptr<Observer>> loaded(plan_->observers.size());
+  for (const ptq::ObservedPoint& point : plan_->points) {
+    if (!point.observer || loaded[*point.observer] != nullptr) continue;
+    const std::string key = ptq::key_of(point);
+    if (!values.has(key))
+      fail(ErrorCode::kInvalidArgument, "the statistics have nothing of {}",
+           ptq::describe_value(*point.value));
+    loaded[*point.observer] = adapt(values.at(key), plan_->observers[*point.observer]->config());
+  }
+  // Observers that sharing left without a point stay as they are.
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    if (loaded[i] != nullptr) plan_->observers[i] = std::move(loaded[i]);
+  }
+  plan_->samples = samples;
+}
+
+}  // namespace halftone

@@ -1,0 +1,98 @@
+// What a conversion did, for people and programs.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "halftone/ptq.h"
+#include "quant/qconfig/observer_json.h"
+
+namespace halftone {
+namespace {
+
+using ReportJson = qconfig::Json;
+
+ReportJson numbers_json(const at::Tensor& values) {
+  const at::Tensor doubles = values.to(at::kDouble).contiguous();
+  ReportJson list = ReportJson::array();
+  for (int64_t i = 0; i < doubles.numel(); ++i) list.push_back(doubles.const_data_ptr<double>()[i]);
+  return list;
+}
+
+ReportJson pattern_report(const MatchedPattern& match) {
+  ReportJson json{{"pattern", match.pattern},
+                  {"layer", match.layer},
+                  {"nodes", match.nodes},
+                  {"quantized", match.quantized}};
+  if (!match.reason.empty()) json["reason"] = match.reason;
+  return json;
+}
+
+ReportJson value_report(const QuantizedValueInfo& value) {
+  return {{"value", value.value},
+          {"layer", value.layer},
+          {"is_weight", value.is_weight},
+          {"observer", qconfig::observer_json(value.observer)},
+          {"scale", numbers_json(value.qparams.scale)},
+          {"zero_point", numbers_json(value.qparams.zero_point)},
+          {"patterns", value.patterns}};
+}
+
+/// "conv1, layer1.0.conv1 and 12 more".
+std::string shorten(const std::vector<std::string>& layers) {
+  constexpr size_t kShown = 3;
+  const std::vector<std::string> shown(layers.begin(), layers.begin() + std::min(kShown, layers.size()));
+  std::string text = fmt::format("{}", fmt::join(shown, ", "));
+  if (layers.size() > kShown) text += fmt::format(" and {} more", layers.size() - kShown);
+  return text;
+}
+
+std::string place_name(const std::string& layer, const std::string& node) {
+  return layer.empty() ? "%" + node : layer;
+}
+
+using Groups = std::map<std::string, std::vector<std::string>>;
+
+void append_groups(std::string& text, const Groups& groups) {
+  for (const auto& [name, layers] : groups)
+    text += fmt::format("  {:4} × {}: {}\n", layers.size(), name, shorten(layers));
+}
+
+}  // namespace
+
+size_t PtqReport::quantized() const {
+  return static_cast<size_t>(std::count_if(patterns.begin(), patterns.end(),
+                                           [](const MatchedPattern& match) { return match.quantized; }));
+}
+
+std::string PtqReport::to_json() const {
+  ReportJson json{{"patterns", ReportJson::array()},
+                  {"values", ReportJson::array()},
+                  {"float_operations", ReportJson::array()},
+                  {"folded", folded}};
+  for (const MatchedPattern& match : patterns) json["patterns"].push_back(pattern_report(match));
+  for (const QuantizedValueInfo& value : values) json["values"].push_back(value_report(value));
+  for (const FloatOperation& each : float_operations)
+    json["float_operations"].push_back(
+        ReportJson{{"node", each.node}, {"op", each.op}, {"layer", each.layer}, {"reason", each.reason}});
+  return json.dump(1);
+}
+
+std::string PtqReport::to_text() const {
+  Groups by_pattern, by_reason;
+  for (const MatchedPattern& match : patterns) {
+    if (match.quantized) by_pattern[match.pattern].push_back(place_name(match.layer, match.nodes.back()));
+  }
+  for (const FloatOperation& each : float_operations)
+    by_reason[fmt::format("{} ({})", each.op, each.reason)].push_back(place_name(each.layer, each.node));
+  std::string text = fmt::format("{} of {} matched patterns are quantized", quantized(), patterns.size());
+  if (!folded.empty()) text += fmt::format(", {} batch norms folded", folded.size());
+  text += "\n";
+  append_groups(text, by_pattern);
+  if (!by_reason.empty()) text += fmt::format("{} operations stay float\n", float_operations.size());
+  append_groups(text, by_reason);
+  return text;
+}
+
+}  // namespace halftone

@@ -1,0 +1,126 @@
+#include "quant/ptq/units.h"
+
+#include <algorithm>
+#include <set>
+
+#include "quant/ptq/op_names.h"
+
+namespace halftone::ptq {
+namespace {
+
+const std::set<std::string, std::less<>>& operators_with_weights() {
+  static const std::set<std::string, std::less<>> list = {
+      "aten::conv1d",           "aten::conv2d",           "aten::conv3d",
+      "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
+      "aten::linear",           "aten::embedding",        "aten::embedding_bag"};
+  return list;
+}
+
+const std::set<std::string, std::less<>>& operators_with_parameters() {
+  static const std::set<std::string, std::less<>> list = {
+      "aten::batch_norm", "aten::layer_norm", "aten::group_norm", "aten::instance_norm", "aten::prelu"};
+  return list;
+}
+
+/// Whether the second operand may be a number: then it counts as an argument that is no tensor.
+bool is_binary(std::string_view base) {
+  static const std::set<std::string, std::less<>> list = {"aten::add", "aten::sub", "aten::mul", "aten::div",
+                                                          "aten::floor_divide"};
+  return list.contains(base);
+}
+
+void append_tensors(const Argument& argument, std::vector<Value*>& args) {
+  if (Value* value = argument.value()) {
+    if (value->type() == ValueType::kTensor) args.push_back(value);
+  } else if (const Argument::List* list = argument.list()) {
+    for (const Argument& each : *list) append_tensors(each, args);
+  }
+}
+
+std::vector<Value*> arguments_of(const Node& node) {
+  std::vector<Value*> args;
+  const bool binary = is_binary(base_name(node.target()));
+  for (const NamedArgument& input : node.inputs()) {
+    if (is_parameter_operand(node, input.name)) continue;
+    const size_t before = args.size();
+    append_tensors(input.value, args);
+    if (binary && args.size() == before && (input.name == "self" || input.name == "other"))
+      args.push_back(nullptr);
+  }
+  return args;
+}
+
+}  // namespace
+
+bool Unit::goes_by(std::string_view name) const {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool has_quantizable_weight(const Node& node) {
+  return operators_with_weights().contains(base_name(node.target()));
+}
+
+bool is_parameter_operand(const Node& node, std::string_view operand) {
+  static const std::set<std::string, std::less<>> names = {"weight", "bias", "running_mean", "running_var"};
+  return names.contains(operand) &&
+         (has_quantizable_weight(node) || operators_with_parameters().contains(base_name(node.target())));
+}
+
+UnitGraph::UnitGraph(Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    auto unit = std::make_unique<Unit>();
+    unit->nodes = {node.get()};
+    unit->root = node.get();
+    unit->names = names_of(*node);
+    unit->layer = node->source().layer;
+    unit->is_module = is_module_call(*node);
+    unit->args = arguments_of(*node);
+    index(unit.get());
+    units_.push_back(std::move(unit));
+  }
+}
+
+void UnitGraph::index(Unit* unit) {
+  for (const Value* output : unit->nodes.back()->outputs()) producers_[output] = unit;
+}
+
+Unit* UnitGraph::producer(const Value* value) const {
+  const auto found = producers_.find(value);
+  return found != producers_.end() ? found->second : nullptr;
+}
+
+void UnitGraph::erase(Unit* unit) {
+  std::erase_if(producers_, [&](const auto& entry) { return entry.second == unit; });
+  std::erase_if(units_, [&](const auto& each) { return each.get() == unit; });
+}
+
+Unit* UnitGraph::fuse(const std::vector<Unit*>& parts, Unit* root, const std::string& type) {
+  Unit* last = parts.back();
+  auto joined = std::make_unique<Unit>();
+  joined->root = root->root;
+  joined->names = root->names;
+  if (!type.empty()) joined->names.insert(joined->names.begin(), type);
+  joined->layer = root->layer;
+  joined->is_module = true;
+  joined->args = root->args;
+  std::set<const Value*> inside;
+  for (const Unit* part : parts) {
+    joined->nodes.insert(joined->nodes.end(), part->nodes.begin(), part->nodes.end());
+    inside.insert(part->output());
+  }
+  for (const Unit* part : parts) {
+    if (part == root) continue;
+    for (Value* arg : part->args) {
+      if (arg != nullptr && !inside.contains(arg)) joined->args.push_back(arg);
+    }
+  }
+  Unit* made = joined.get();
+  const auto place =
+      std::find_if(units_.begin(), units_.end(), [&](const auto& each) { return each.get() == last; });
+  units_.insert(place, std::move(joined));
+  for (Unit* part : parts) erase(part);
+  index(made);
+  return made;
+}
+
+}  // namespace halftone::ptq

@@ -1,0 +1,50 @@
+// A graph as patterns see it: operations with the names they go by, and groups of them that were fused.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "halftone/graph.h"
+
+namespace halftone::ptq {
+
+/// One operation to the patterns: a node, or several that were fused. Pointers are the graph's.
+struct Unit {
+  std::vector<Node*> nodes;        ///< in order of execution; the last one makes the result
+  Node* root = nullptr;            ///< the node with the weight, or the first
+  std::vector<std::string> names;  ///< as names_of(); of fused ones the fused module's type first
+  std::string layer;
+  bool is_module = false;
+  /// Activations that come from outside, in order, without weights and biases; nullptr: a number.
+  std::vector<Value*> args;
+
+  Value* output() const { return nodes.back()->output(); }
+  bool goes_by(std::string_view name) const;
+};
+
+/// Operands of the operator that belong to the layer and are no activations: "weight", "bias", ….
+bool is_parameter_operand(const Node& node, std::string_view operand);
+/// Whether the operator's operand "weight" may be quantized: convolutions, linears, embeddings.
+bool has_quantizable_weight(const Node& node);
+
+class UnitGraph {
+ public:
+  explicit UnitGraph(Graph& graph);
+
+  const std::vector<std::unique_ptr<Unit>>& units() const { return units_; }  ///< in order of execution
+  Unit* producer(const Value* value) const;  ///< nullptr for inputs of the graph
+  /// Takes a unit out whose node is gone.
+  void erase(Unit* unit);
+  /// Makes one unit of these, in order of execution, at the place of the last. `root` gives layer and weight;
+  /// `type` is a module type, or "": the root's names stay.
+  Unit* fuse(const std::vector<Unit*>& parts, Unit* root, const std::string& type);
+
+ private:
+  void index(Unit* unit);
+  std::vector<std::unique_ptr<Unit>> units_;
+  std::unordered_map<const Value*, Unit*> producers_;
+};
+
+}  // namespace halftone::ptq

@@ -48,8 +48,9 @@ struct Int8ConvKernel {
   const char* (*refuse)(const Int8ConvProblem&);
   Int8ConvTile tile;  ///< how weights must be packed
   int rows;           ///< output pixels of the tallest block
-  /// Activations are rewritten first, as |x - 128| and sign mask, four bytes each in turn.
-  bool split;
+  /// Where not null, activations are rewritten first by this function (kernels.h), unless the weights are so
+  /// small that packing proved vpmaddubsw exact for them.
+  void (*split_row)(const uint8_t* x, int64_t k, uint8_t* out);
   /// One block of pixels times one panel, epilogue included. Null for depthwise kernels.
   void (*compute)(const Int8ConvBlock& block);
   /// A run of pixels, all channels. Null for the others.
@@ -59,8 +60,11 @@ struct Int8ConvKernel {
 /// Best first, scalar last.
 std::span<const Int8ConvKernel> int8_conv_kernels();
 
-/// The best kernel of the table at `isa`. Throws kInvalidArgument for a problem that no instruction set can
-/// take: as check_conv_shape, bits other than 7 and 8, more than kInt8ConvMaxK weights of a channel.
+/// Throws kInvalidArgument for a problem that no instruction set can take: as check_conv_shape, bits other
+/// than 7 and 8, more than kInt8ConvMaxK weights of a channel.
+void check_int8_conv_problem(const Int8ConvProblem& problem);
+
+/// The best kernel of the table at `isa`. Throws as check_int8_conv_problem does.
 const Int8ConvKernel& choose_int8_conv(const Int8ConvProblem& problem, Isa isa = active_isa());
 
 /// Writes multiplier [oc] and offset [oc]. `out_scale` is 0 for fp32 output. `bias` may be null. Computed in

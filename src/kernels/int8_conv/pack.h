@@ -56,13 +56,18 @@ struct Int8ConvPacked {
   Int8ConvLayout layout;
   int64_t taps;           ///< of the sums; 1 for layouts without taps of their own
   int64_t quads;          ///< of a tap (direct), of a patch (patches); pairs of taps (depthwise)
+  int64_t groups;         ///< 1 for depthwise
   int64_t group_columns;  ///< of one group, padded to whole panels
   int64_t group_panels;
   int64_t panel_bytes;
   const int32_t* sum;    ///< [taps][groups * group_columns]
   const uint8_t* depth;  ///< [groups * group_panels]: 0 (vpmaddubsw itself could saturate), 1, 2, 4 or 8
   const int8_t* panels;  ///< panel_bytes apart
+  bool shallow;          ///< some panel has depth 0
 };
+
+/// The sizes of a packed block, without one: all pointers null. Throws kInvalidArgument where bytes overflow.
+Int8ConvPacked int8_conv_packed_shape(const Int8ConvProblem& problem, Int8ConvTile tile);
 
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version, tile and convolution.
 Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& problem, const void* block, Int8ConvTile tile);

@@ -1,0 +1,219 @@
+#include "kernels/int8_conv/pack.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/errors.h"
+#include "kernels/int8_conv/int8_conv.h"
+
+namespace halftone::kernels {
+namespace {
+
+constexpr PackedKind kInt8ConvKind = {
+    "int8_conv", {'H', 'T', 'i', '8', 'c', 'o', 'n', 'v'}, kInt8ConvPackVersion};
+
+// Behind the header: which convolution the block belongs to.
+struct ConvDescription {
+  int64_t in_channels;
+  int64_t kernel[kConvDims];
+  uint32_t layout;
+  uint32_t transposed;
+  uint32_t activation_bits;
+  uint32_t shallow;
+  uint8_t padding[16];
+};
+static_assert(sizeof(ConvDescription) == 64);
+
+ConvDescription describe_conv(const Int8ConvProblem& p) {
+  const ConvShape& s = p.shape;
+  return {s.in_channels,
+          {s.kernel[0], s.kernel[1], s.kernel[2]},
+          static_cast<uint32_t>(int8_conv_layout(s)),
+          s.transposed,
+          static_cast<uint32_t>(p.activation_bits),
+          0,
+          {}};
+}
+
+// Where the parts of a block lie, in bytes from its front.
+struct ConvBlockParts {
+  Int8ConvPacked packed{};
+  int64_t panels = 0;  // of all groups
+  int64_t sum_at = 0, depth_at = 0, panels_at = 0, end = 0;
+};
+
+int64_t padded64(int64_t bytes) {
+  return (bytes + 63) / 64 * 64;
+}
+
+ConvBlockParts conv_block_parts(const Int8ConvProblem& p, Int8ConvTile tile) {
+  const ConvShape& s = p.shape;
+  ConvBlockParts parts;
+  Int8ConvPacked& packed = parts.packed;
+  packed.layout = int8_conv_layout(s);
+  const bool depthwise = packed.layout == Int8ConvLayout::kDepthwise;
+  const int64_t groups = packed.groups = depthwise ? 1 : s.groups, icg = s.group_in_channels(),
+                taps = s.taps();
+  packed.taps = packed.layout == Int8ConvLayout::kDirect ? taps : 1;
+  packed.quads = depthwise                                  ? (taps + 1) / 2
+                 : packed.layout == Int8ConvLayout::kDirect ? icg / 4
+                                                            : (taps * icg + 3) / 4;
+  packed.group_panels = packed_panel_count(s.out_channels / groups, tile.n);
+  packed.group_columns = packed.group_panels * tile.n;
+  packed.panel_bytes = packed.taps * packed.quads * tile.n * 4;
+  const int64_t factors[] = {groups, packed.group_panels, packed.panel_bytes + packed.taps * tile.n * 4 + 1};
+  const auto bytes = checked_product<int64_t>(factors);
+  if (!bytes || *bytes > (int64_t{1} << 61))
+    fail(ErrorCode::kInvalidArgument, "int8_conv: cannot pack {} channels of {} weights", s.out_channels,
+         icg * taps);
+  parts.panels = groups * packed.group_panels;
+  parts.sum_at = int64_t{sizeof(PackedHeader)} + int64_t{sizeof(ConvDescription)};
+  parts.depth_at = parts.sum_at + padded64(packed.taps * groups * packed.group_columns * 4);
+  parts.panels_at = parts.depth_at + padded64(parts.panels);
+  parts.end = parts.panels_at + parts.panels * packed.panel_bytes;
+  return parts;
+}
+
+void place_parts(ConvBlockParts& parts, const void* block) {
+  const char* at = static_cast<const char*>(block);
+  parts.packed.sum = reinterpret_cast<const int32_t*>(at + parts.sum_at);
+  parts.packed.depth = reinterpret_cast<const uint8_t*>(at + parts.depth_at);
+  parts.packed.panels = reinterpret_cast<const int8_t*>(at + parts.panels_at);
+}
+
+// Weight of output channel oc, input channel ic of its group, tap t.
+int8_t weight_at(const ConvShape& s, const int8_t* w, int64_t oc, int64_t ic, int64_t t) {
+  if (!s.transposed) return w[(oc * s.group_in_channels() + ic) * s.taps() + t];
+  const int64_t ocg = s.group_out_channels(), group = oc / ocg;
+  return w[((group * s.group_in_channels() + ic) * ocg + oc % ocg) * s.taps() + t];
+}
+
+void check_conv_weights(const Int8ConvProblem& p, const int8_t* w) {
+  if (p.weight_bits == 8) return;
+  const ConvShape& s = p.shape;
+  for (int64_t oc = 0; oc < s.out_channels; ++oc) {
+    for (int64_t ic = 0; ic < s.group_in_channels(); ++ic) {
+      for (int64_t t = 0; t < s.taps(); ++t) {
+        const int8_t v = weight_at(s, w, oc, ic, t);
+        if (v < -64 || v > 64)
+          fail(ErrorCode::kInvalidArgument, "int8_conv: channel {} has the weight {}, outside of 7 bits", oc,
+               v);
+      }
+    }
+  }
+}
+
+// One output channel into its column; the sums of its weights go to sum[tap * sum_stride].
+void pack_column(const Int8ConvProblem& p, const int8_t* w, int64_t oc, int tile_n, Int8ConvLayout layout,
+                 int8_t* column, int32_t* sum, int64_t sum_stride) {
+  const ConvShape& s = p.shape;
+  const int64_t icg = s.group_in_channels(), step = int64_t{tile_n} * 4;
+  for (int64_t t = 0; t < s.taps(); ++t) {
+    for (int64_t ic = 0; ic < icg; ++ic) {
+      const int8_t v = weight_at(s, w, oc, ic, t);
+      sum[layout == Int8ConvLayout::kDirect ? t * sum_stride : 0] += v;
+      if (layout == Int8ConvLayout::kDepthwise) {
+        const int16_t wide = v;
+        std::memcpy(column + t / 2 * step + t % 2 * 2, &wide, 2);
+      } else {
+        const int64_t k = t * icg + ic;  // direct too: icg is a multiple of 4 there
+        column[k / 4 * step + k % 4] = v;
+      }
+    }
+  }
+}
+
+// Whether `depth` results of vpmaddubsw may be added in 16 bits; see pack.h.
+bool depth_is_safe(const Int8ConvPacked& packed, const int8_t* panel, int tile_n, int depth, int x_max) {
+  const int64_t tap_bytes = packed.quads * tile_n * 4;
+  for (int64_t tap = 0; tap < packed.taps; ++tap, panel += tap_bytes) {
+    for (int64_t first = 0; first < packed.quads; first += depth) {
+      const int64_t last = std::min<int64_t>(packed.quads, first + depth);
+      for (int lane = 0; lane < tile_n * 2; ++lane) {
+        int positive = 0, negative = 0;
+        for (int64_t q = first; q < last; ++q) {
+          const int8_t* pair = panel + q * tile_n * 4 + lane * 2;
+          for (int i = 0; i < 2; ++i) (pair[i] > 0 ? positive : negative) += std::abs(int{pair[i]});
+        }
+        if (std::max(positive, negative) * x_max > 32767) return false;
+      }
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+Int8ConvLayout int8_conv_layout(const ConvShape& shape) {
+  if (shape.depthwise() && shape.groups > 1) return Int8ConvLayout::kDepthwise;
+  return shape.group_in_channels() % 4 == 0 ? Int8ConvLayout::kDirect : Int8ConvLayout::kPatches;
+}
+
+size_t int8_conv_packed_bytes(const Int8ConvProblem& problem, Int8ConvTile tile) {
+  check_int8_conv_problem(problem);
+  return static_cast<size_t>(conv_block_parts(problem, tile).end);
+}
+
+void pack_int8_conv(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTile tile, void* out) {
+  const size_t bytes = int8_conv_packed_bytes(problem, tile);
+  check_conv_weights(problem, w);
+  const ConvShape& s = problem.shape;
+  ConvBlockParts parts = conv_block_parts(problem, tile);
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile.n);
+  header.group = static_cast<uint32_t>(s.groups);
+  header.n = s.out_channels;
+  header.k = s.taps() * s.group_in_channels();
+  header.format = static_cast<uint32_t>(problem.weight_bits);
+  header.tile_k = 4;
+  begin_packed(kInt8ConvKind, header, out, bytes);
+  place_parts(parts, out);
+  const Int8ConvPacked& packed = parts.packed;
+  auto* sum = const_cast<int32_t*>(packed.sum);
+  auto* panels = const_cast<int8_t*>(packed.panels);
+  auto* depth = const_cast<uint8_t*>(packed.depth);
+  const bool depthwise = packed.layout == Int8ConvLayout::kDepthwise;
+  const int64_t ocg = depthwise ? s.out_channels : s.group_out_channels();
+  const int64_t columns = parts.panels * tile.n;
+  for (int64_t oc = 0; oc < s.out_channels; ++oc) {
+    const int64_t column = oc / ocg * packed.group_columns + oc % ocg;
+    int8_t* at = panels + column / tile.n * packed.panel_bytes + column % tile.n * 4;
+    pack_column(problem, w, oc, tile.n, packed.layout, at, sum + column, columns);
+  }
+  ConvDescription description = describe_conv(problem);
+  const int x_max = problem.activation_bits == 7 ? 127 : 255;
+  for (int64_t i = 0; i < parts.panels && !depthwise; ++i) {
+    const int8_t* panel = panels + i * packed.panel_bytes;
+    for (uint8_t d = 1; d <= 8 && depth_is_safe(packed, panel, tile.n, d, x_max); d = d * 2) depth[i] = d;
+    if (depth[i] == 0) description.shallow = 1;
+  }
+  std::memcpy(static_cast<char*>(out) + sizeof(PackedHeader), &description, sizeof(description));
+}
+
+Int8ConvPacked int8_conv_packed_shape(const Int8ConvProblem& problem, Int8ConvTile tile) {
+  return conv_block_parts(problem, tile).packed;
+}
+
+Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& p, const void* block, Int8ConvTile tile) {
+  const PackedHeader& header = open_packed(kInt8ConvKind, block, tile.n);
+  ConvDescription found;
+  std::memcpy(&found, static_cast<const char*>(block) + sizeof(PackedHeader), sizeof(found));
+  ConvDescription wanted = describe_conv(p);
+  wanted.shallow = found.shallow;
+  if (header.n != p.shape.out_channels || header.group != static_cast<uint32_t>(p.shape.groups) ||
+      header.format != static_cast<uint32_t>(p.weight_bits) ||
+      std::memcmp(&found, &wanted, sizeof(found)) != 0) {
+    fail(ErrorCode::kInvalidArgument,
+         "int8_conv: the weights were packed for another convolution: {} of {} channels in {} groups, kernel "
+         "{}x{}x{}, {} and {} bits",
+         header.n, found.in_channels, header.group, found.kernel[0], found.kernel[1], found.kernel[2],
+         found.activation_bits, header.format);
+  }
+  ConvBlockParts parts = conv_block_parts(p, tile);
+  place_parts(parts, block);
+  parts.packed.shallow = found.shallow != 0;
+  return parts.packed;
+}
+
+}  // namespace halftone::kernels

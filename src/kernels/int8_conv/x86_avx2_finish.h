@@ -1,0 +1,83 @@
+// From sums to output, 16 columns at a time, shared by the AVX2 and AVX-512 files. Internal linkage: see
+// x86_avx2_math.h.
+#pragma once
+
+#include <immintrin.h>
+
+#include "kernels/int8_conv/kernels.h"
+
+namespace halftone::kernels {
+namespace {  // NOLINT(google-build-namespaces)
+
+/// Eight bytes of the residual, in steps of the output.
+inline __m256 residual8(__m128i bytes, __m256i zero, __m256 multiplier, __m256 f) {
+  const __m256i q = _mm256_sub_epi32(_mm256_cvtepu8_epi32(bytes), zero);
+  return _mm256_fmadd_ps(_mm256_cvtepi32_ps(q), multiplier, f);
+}
+
+inline __m128i load_bytes16(const uint8_t* p, int count) {
+  if (count >= 16) return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  alignas(16) uint8_t bytes[16] = {};
+  for (int i = 0; i < count; ++i) bytes[i] = p[i];
+  return _mm_load_si128(reinterpret_cast<const __m128i*>(bytes));
+}
+
+inline void store_bytes16(uint8_t* p, __m128i v, int count) {
+  if (count >= 16) return _mm_storeu_si128(reinterpret_cast<__m128i*>(p), v);
+  alignas(16) uint8_t bytes[16];
+  _mm_store_si128(reinterpret_cast<__m128i*>(bytes), v);
+  for (int i = 0; i < count; ++i) p[i] = bytes[i];
+}
+
+inline void store_floats16(float* p, __m256 f0, __m256 f1, int count) {
+  if (count >= 16) {
+    _mm256_storeu_ps(p, f0);
+    _mm256_storeu_ps(p + 8, f1);
+    return;
+  }
+  alignas(32) float floats[16];
+  _mm256_store_ps(floats, f0);
+  _mm256_store_ps(floats + 8, f1);
+  for (int i = 0; i < count; ++i) p[i] = floats[i];
+}
+
+/// y of 16 columns. Only the upper limit must be applied before the conversion to integers: what is too large
+/// for one becomes INT_MIN, and everything behind saturates. NaN gives the upper limit.
+inline __m128i requantize16(__m256 f0, __m256 f1, const Int8ConvArgs& args) {
+  const __m256 top = _mm256_set1_ps(static_cast<float>(args.hi - args.out_zero_point));
+  const __m256i i0 = _mm256_cvtps_epi32(_mm256_min_ps(f0, top));
+  const __m256i i1 = _mm256_cvtps_epi32(_mm256_min_ps(f1, top));
+  const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(i0, i1),
+                                          _mm256_set1_epi16(static_cast<short>(args.out_zero_point)));
+  const __m128i bytes = _mm_shuffle_epi32(
+      _mm_packus_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)), 0xd8);
+  return _mm_max_epu8(_mm_min_epu8(bytes, _mm_set1_epi8(static_cast<char>(args.hi))),
+                      _mm_set1_epi8(static_cast<char>(args.lo)));
+}
+
+/// Columns c to c + 15 of the block's pixel `row`.
+inline void finish16(const Int8ConvOutput& o, int row, int c, __m256i sum0, __m256i sum1) {
+  const Int8ConvArgs& args = *o.args;
+  const int count = o.columns - c;
+  if (count <= 0) return;
+  const int64_t pixel = o.pixel[row], channel = o.column + c;
+  __m256 f0 = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum0), _mm256_loadu_ps(o.multiplier + c),
+                              _mm256_loadu_ps(o.offset + c));
+  __m256 f1 = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum1), _mm256_loadu_ps(o.multiplier + c + 8),
+                              _mm256_loadu_ps(o.offset + c + 8));
+  if (args.residual != nullptr) {
+    const __m128i bytes = load_bytes16(args.residual + pixel * args.residual_stride + channel, count);
+    const __m256i zero = _mm256_set1_epi32(args.residual_zero_point);
+    const __m256 multiplier = _mm256_set1_ps(args.residual_multiplier);
+    f0 = residual8(bytes, zero, multiplier, f0);
+    f1 = residual8(_mm_unpackhi_epi64(bytes, bytes), zero, multiplier, f1);
+  }
+  if (args.out != nullptr)
+    return store_bytes16(args.out + pixel * args.out_stride + channel, requantize16(f0, f1, args), count);
+  const __m256 lo = _mm256_set1_ps(args.lo_f32), hi = _mm256_set1_ps(args.hi_f32);
+  store_floats16(args.out_f32 + pixel * args.out_stride + channel, _mm256_min_ps(hi, _mm256_max_ps(lo, f0)),
+                 _mm256_min_ps(hi, _mm256_max_ps(lo, f1)), count);
+}
+
+}  // namespace
+}  // namespace halftone::kernels

@@ -34,4 +34,13 @@ FusedLinearResult fused_linear_meta(const at::Tensor& x, const OptionalTensor& x
                                     c10::string_view format, at::IntArrayRef attributes,
                                     c10::string_view activation, bool symmetric);
 
+at::Tensor conv_cpu(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                    const OptionalTensor& residual, at::IntArrayRef stride, at::IntArrayRef padding,
+                    at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding, int64_t groups,
+                    c10::string_view activation, double lo, double hi);
+at::Tensor conv_meta(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                     const OptionalTensor& residual, at::IntArrayRef stride, at::IntArrayRef padding,
+                     at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
+                     int64_t groups, c10::string_view activation, double lo, double hi);
+
 }  // namespace halftone::ops

@@ -19,6 +19,11 @@ TORCH_LIBRARY_FRAGMENT(halftone, m) {
       "residual, *,"
       " str format, int[] attributes, str activation, bool symmetric)"
       " -> (Tensor y, Tensor q, Tensor scale, Tensor zero_point)");
+  m.def(
+      "conv(Tensor x, Tensor weight, Tensor? bias, Tensor? residual, *, int[] stride, int[] padding, int[] "
+      "dilation,"
+      " bool transposed, int[] output_padding, int groups, str activation, float lo=0, float hi=0) -> "
+      "Tensor");
 }
 
 TORCH_LIBRARY_IMPL(halftone, CPU, m) {
@@ -26,6 +31,7 @@ TORCH_LIBRARY_IMPL(halftone, CPU, m) {
   m.impl("norm", ops::norm_cpu);
   m.impl("attention", ops::attention_cpu);
   m.impl("fused_linear", ops::fused_linear_cpu);
+  m.impl("conv", ops::conv_cpu);
 }
 
 TORCH_LIBRARY_IMPL(halftone, Meta, m) {
@@ -33,6 +39,7 @@ TORCH_LIBRARY_IMPL(halftone, Meta, m) {
   m.impl("norm", ops::norm_meta);
   m.impl("attention", ops::attention_meta);
   m.impl("fused_linear", ops::fused_linear_meta);
+  m.impl("conv", ops::conv_meta);
 }
 
 template <typename Function>
@@ -68,6 +75,13 @@ FusedLinearResult fused_linear(const FusedLinear& call) {
   static const auto op = typed<decltype(fused_linear_cpu)>("halftone::fused_linear");
   return op.call(call.x, call.x_scale, call.x_zero_point, call.weight, call.bias, call.residual, call.format,
                  call.attributes, call.activation, call.symmetric);
+}
+
+at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                const OptionalTensor& residual, const ConvNumbers& how) {
+  static const auto op = typed<decltype(conv_cpu)>("halftone::conv");
+  return op.call(x, weight, bias, residual, how.stride, how.padding, how.dilation, how.transposed,
+                 how.output_padding, how.groups, how.activation, how.lo, how.hi);
 }
 
 }  // namespace ops

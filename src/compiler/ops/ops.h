@@ -61,6 +61,25 @@ struct FusedLinear {
 using FusedLinearResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 FusedLinearResult fused_linear(const FusedLinear& call);
 
+/// What a convolution does beside its tensors. stride, padding (on both sides), dilation and output_padding
+/// have one number for each spatial dimension; padding may have two where nothing is transposed: those in
+/// front, then those behind. activation: "none", "relu", "clamp" (to lo … hi), "gelu",
+/// "gelu_tanh", "silu", "hardswish", "sigmoid", "hardsigmoid".
+struct ConvNumbers {
+  at::IntArrayRef stride, padding, dilation;
+  bool transposed = false;
+  at::IntArrayRef output_padding;
+  int64_t groups = 1;
+  std::string_view activation = "none";
+  double lo = 0, hi = 0;
+};
+
+/// y = activation(aten::convolution(x, weight, bias, …) + residual): the residual comes before the
+/// activation. x [n, c, …] with one to three spatial dimensions, of any strides. The result lies in memory
+/// with its channels last: [n, …, c].
+at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias,
+                const OptionalTensor& residual, const ConvNumbers& how);
+
 }  // namespace halftone::ops
 
 namespace halftone {

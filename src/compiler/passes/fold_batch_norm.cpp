@@ -19,14 +19,35 @@ bool is_inference_norm(const Node& node) {
   return norm && try_flag(node, "training") == false;
 }
 
-// Operators whose weight has its output channels first.
 Node* try_layer(const Value* y) {
-  Node* node = try_producer(y, {"aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d",
-                                "aten::convolution", "aten::conv2d.padding", "aten::conv1d.padding"});
-  if (node == nullptr || (node->is("aten::convolution") && try_flag(*node, "transposed") != false))
-    return nullptr;
+  Node* node = try_producer(
+      y, {"aten::linear", "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::conv1d.padding",
+          "aten::conv2d.padding", "aten::conv3d.padding", "aten::convolution", "aten::_convolution",
+          "aten::conv_transpose1d", "aten::conv_transpose2d.input", "aten::conv_transpose3d.input"});
+  if (node == nullptr) return nullptr;
   if (node->is("aten::linear") && rank(y) != 2) return nullptr;  // batch norm counts dimension 1 as channels
   return node;
+}
+
+bool is_transposed(const Node& layer) {
+  return layer.target().starts_with("aten::conv_transpose") || try_flag(layer, "transposed").value_or(false);
+}
+
+// The factor of each output channel, shaped for the weight: channels come first, or, in a transposed
+// convolution, second and once a group.
+at::Tensor scaled(const Node& layer, const at::Tensor& weight, const at::Tensor& factor) {
+  if (!is_transposed(layer)) {
+    std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
+    per_channel[0] = -1;
+    return (weight * factor.view(per_channel)).to(at::kFloat);
+  }
+  const auto groups = static_cast<int64_t>(try_number(layer, "groups").value_or(1));
+  std::vector<int64_t> split = weight.sizes().vec(), per_channel(split.size() + 1, 1);
+  split.insert(split.begin(), groups);
+  split[1] /= groups;
+  per_channel[0] = groups;
+  per_channel[2] = -1;
+  return (weight.reshape(split) * factor.view(per_channel)).to(at::kFloat).view(weight.sizes());
 }
 
 class Folder {
@@ -73,9 +94,7 @@ class Folder {
     if (const at::Tensor bias = constant(*layer, "bias"); bias.defined()) offset = offset + bias;
     offset = offset * factor;
     if (const at::Tensor beta = constant(norm, "bias"); beta.defined()) offset = offset + beta;
-    std::vector<int64_t> per_channel(static_cast<size_t>(weight.dim()), 1);
-    per_channel[0] = -1;
-    replace(norm, *layer, (weight * factor.view(per_channel)).to(at::kFloat), offset.to(at::kFloat));
+    replace(norm, *layer, scaled(*layer, weight, factor), offset.to(at::kFloat));
     return true;
   }
 

@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "graph/operands.h"
@@ -125,17 +126,37 @@ bool same_sizes(const Value* a, const Value* b) {
                     b->meta()->sizes.end(), same);
 }
 
-bool is_contiguous(const Value* value) {
-  if (!value->meta()) return false;
+namespace {
+
+// Dense, with the dimensions in that order in memory, the last one innermost.
+bool is_dense_in_order(const Value* value, const std::vector<size_t>& order) {
   const TensorMeta& meta = *value->meta();
   if (meta.strides.size() != meta.sizes.size()) return false;
   SymExpr expected = 1;
-  for (size_t i = meta.sizes.size(); i-- > 0;) {
-    const bool single = meta.sizes[i].as_constant() == 1;  // its stride is never used
-    if (!single && !same(meta.strides[i], expected)) return false;
-    expected = SymExpr::make(SymExpr::Op::kMul, {expected, meta.sizes[i]});
+  for (size_t i = order.size(); i-- > 0;) {
+    const SymExpr& size = meta.sizes[order[i]];
+    const bool single = size.as_constant() == 1;  // its stride is never used
+    if (!single && !same(meta.strides[order[i]], expected)) return false;
+    expected = SymExpr::make(SymExpr::Op::kMul, {expected, size});
   }
   return true;
+}
+
+std::vector<size_t> memory_order(size_t rank, bool channels_last) {
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (channels_last) std::rotate(order.begin() + 1, order.begin() + 2, order.end());
+  return order;
+}
+
+}  // namespace
+
+bool is_contiguous(const Value* value) {
+  return value->meta() && is_dense_in_order(value, memory_order(rank(value), false));
+}
+
+bool is_channels_last(const Value* value) {
+  return rank(value) >= 3 && is_dense_in_order(value, memory_order(rank(value), true));
 }
 
 int64_t positive_dim(int64_t dim, size_t rank) {
@@ -147,6 +168,19 @@ TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes) {
   meta.dtype = dtype;
   meta.strides = contiguous_strides(sizes).value_or(std::vector<SymExpr>{});
   meta.sizes = std::move(sizes);
+  return meta;
+}
+
+TensorMeta channels_last_meta(c10::ScalarType dtype, const std::vector<SymExpr>& sizes) {
+  const std::vector<size_t> order = memory_order(sizes.size(), true);
+  std::vector<SymExpr> turned;
+  for (const size_t i : order) turned.push_back(sizes[i]);
+  const TensorMeta straight = contiguous_meta(dtype, std::move(turned));
+  TensorMeta meta;
+  meta.dtype = dtype;
+  meta.sizes = sizes;
+  meta.strides.resize(straight.strides.size());
+  for (size_t i = 0; i < meta.strides.size(); ++i) meta.strides[order[i]] = straight.strides[i];
   return meta;
 }
 

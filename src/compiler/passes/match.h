@@ -40,10 +40,14 @@ bool is_float(const Value* value);  ///< a float32 tensor on the CPU, of known s
 bool same(const SymExpr& a, const SymExpr& b);
 bool same_sizes(const Value* a, const Value* b);
 bool is_contiguous(const Value* value);  ///< strides are known to be
+/// Strides are known to be those of channels_last_meta.
+bool is_channels_last(const Value* value);
 /// Not counting from the end.
 int64_t positive_dim(int64_t dim, size_t rank);
 /// Sizes and strides of a contiguous tensor.
 TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes);
+/// The same with the channels, dimension 1, neighbours in memory: [n, …, c]. At least three sizes.
+TensorMeta channels_last_meta(c10::ScalarType dtype, const std::vector<SymExpr>& sizes);
 /// Product of all sizes but the last.
 SymExpr rows_of(const std::vector<SymExpr>& sizes);
 /// For q, scale and zero_point of rows like `meta`.

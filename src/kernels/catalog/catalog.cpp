@@ -16,6 +16,7 @@
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
 #include "kernels/norm/norm.h"
+#include "kernels/pooling/pooling.h"
 #include "kernels/quantize_rows/quantize_rows.h"
 #include "kernels/softmax/softmax.h"
 
@@ -56,6 +57,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "softmax", softmax_kernels());
   append(all, "attention", attention_kernels());
   append(all, "elementwise", elementwise_kernels());
+  append(all, "pooling", pool_kernels());
   return all;
 }
 

@@ -29,33 +29,45 @@ void clean_up(LowerContext& context) {
   lint_or_throw(context.graph, "lowering to int8 broke the graph");
 }
 
-bool is_quantization(const Node& node) {
-  return node.is("halftone::quantize_per_tensor") || node.target().starts_with("halftone::dequantize_per_");
-}
-
-/// A float operator that reads what was just dequantized, or whose result is quantized at once.
-bool stands_between(const Node& node) {
-  if (is_quantization(node) || node.target().starts_with("halftone::int8_")) return false;
-  for (const Value* input : node.input_values()) {
-    if (input->producer() != nullptr && input->producer()->target().starts_with("halftone::dequantize_per_"))
-      return !node.is("aten::contiguous") ||
-             std::any_of(node.output()->users().begin(), node.output()->users().end(),
-                         [](const Node* user) { return !user->is("return"); });
-  }
-  for (const Value* output : node.outputs()) {
-    for (const Node* user : output->users()) {
-      if (user->is("halftone::quantize_per_tensor")) return true;
+/// Float operators that read what was just dequantized, and those behind them whose result is quantized
+/// again. What only prepares the model's inputs or its results is not among them.
+std::vector<const Node*> nodes_between(const Graph& graph) {
+  std::unordered_set<const Value*> dequantized, descended;
+  std::vector<const Node*> between;
+  for (const auto& node : graph.nodes()) {
+    const std::vector<Value*> inputs = node->input_values();
+    const auto reads = [&](const auto& set) {
+      return std::any_of(inputs.begin(), inputs.end(),
+                         [&](const Value* value) { return set.contains(value); });
+    };
+    if (node->target().starts_with("halftone::dequantize_per_")) {
+      dequantized.insert(node->output());
+      continue;
     }
+    if (node->is("halftone::quantize_per_tensor") || node->target().starts_with("halftone::int8_")) continue;
+    const bool reads_directly = reads(dequantized), reads_later = reads(descended);
+    if (!reads_directly && !reads_later) continue;
+    bool quantized = false, only_returned = true;
+    for (const Value* output : node->outputs()) {
+      descended.insert(output);
+      for (const Node* user : output->users()) {
+        quantized = quantized || user->is("halftone::quantize_per_tensor");
+        only_returned = only_returned && user->is("return");
+      }
+    }
+    const bool lays_out_result = node->is("aten::contiguous") && only_returned;
+    if (quantized || (reads_directly && !lays_out_result)) between.push_back(node.get());
   }
-  return false;
+  return between;
 }
 
 LowerReport report_of(const LowerContext& context) {
   LowerReport report;
   for (const auto& node : context.graph.nodes()) {
     if (node->target().starts_with("halftone::int8_")) ++report.operators[node->target()];
-    if (!stands_between(*node)) continue;
-    const auto reason = context.reasons.find(node.get());
+  }
+  for (const Node* node : nodes_between(context.graph)) {
+    const auto reason = context.reasons.find(node);
     report.kept.push_back(
         {node->outputs().empty() ? "" : node->output()->name(), node->target(), node->source().layer,
          reason != context.reasons.end() ? reason->second

@@ -115,10 +115,11 @@ graph(%x: user "x" f32[2, 3, 4, 4]) {
   %md: f32[2, 3, 2, 2] = halftone::dequantize_per_tensor(%mq, 0.03, 90)
   %p: f32[2, 3, 4, 4] = aten::constant_pad_nd(%md, [1, 1, 1, 1], 0.0)
   %parts: list = aten::split.Tensor(%p, 2, 2)
-  %a: f32[2, 3, 2, 4], %b: f32[2, 3, 2, 4] = builtin::unpack(%parts)
-  %v: f32[2, 24] = aten::view(%b, [2, 24])
-  %vq: u8[2, 24] = halftone::quantize_per_tensor(%v, 0.03, 90, 0, 255, dtype:u8)
-  %out: f32[2, 24] = halftone::dequantize_per_tensor(%vq, 0.03, 90)
+  %a: f32[2, 3, 2, 4; 48, 16, 4, 1], %b: f32[2, 3, 2, 4; 48, 16, 4, 1] = builtin::unpack(%parts)
+  %c: f32[2, 3, 4, 4] = aten::cat([%b, %a], 2)
+  %v: f32[2, 48] = aten::view(%c, [2, 48])
+  %vq: u8[2, 48] = halftone::quantize_per_tensor(%v, 0.03, 90, 0, 255, dtype:u8)
+  %out: f32[2, 48] = halftone::dequantize_per_tensor(%vq, 0.03, 90)
   return %out
 })";
   at::manual_seed(12);
@@ -129,12 +130,13 @@ graph(%x: user "x" f32[2, 3, 4, 4]) {
   EXPECT_EQ(print_graph(result.module->graph()), R"(graph(%x: user "x" f32[2, 3, 4, 4]) {
   %q: u8[2, 3, 4, 4] = halftone::quantize_per_tensor(%x, 0.03, 90, 0, 255, dtype:u8)
   %m_q: u8[2, 3, 2, 2; 12, 1, 6, 3] = halftone::int8_max_pool(%q, kernel=[2, 2], stride=[2, 2], padding=[0, 0], dilation=[1, 1], ceil_mode=false)
-  %p_q: u8[2, 3, 4, 4; ?] = aten::constant_pad_nd(%m_q, [1, 1, 1, 1], value=90)
+  %p_q: u8[2, 3, 4, 4; ?] = aten::constant_pad_nd(%m_q, [1, 1, 1, 1], 90)
   %parts_q: list = aten::split.Tensor(%p_q, 2, 2)
   %a_q: u8[2, 3, 2, 4; ?], %b_q: u8[2, 3, 2, 4; ?] = builtin::unpack(%parts_q)
-  %v_q: u8[2, 24; ?] = aten::reshape(%b_q, [2, 24])
-  %out: f32[2, 24; ?] = halftone::dequantize_per_tensor(%v_q, 0.03, 90)
-  %out_contiguous: f32[2, 24] = aten::contiguous(%out)
+  %c_q: u8[2, 3, 4, 4; ?] = aten::cat([%b_q, %a_q], 2)
+  %v_q: u8[2, 48; ?] = aten::reshape(%c_q, [2, 48])
+  %out: f32[2, 48; ?] = halftone::dequantize_per_tensor(%v_q, 0.03, 90)
+  %out_contiguous: f32[2, 48] = aten::contiguous(%out)
   return %out_contiguous
 }
 )");

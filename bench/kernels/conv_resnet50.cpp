@@ -1,0 +1,205 @@
+// conv_resnet50: every convolution of ResNet-50 (224 x 224) in the order of the network, with its epilogue:
+// time, share of the machine's peak, and the sum.
+//
+//   conv_resnet50 [batch …]          1 and 8 if none is given
+//
+// Each layer has weights of its own, as in the network, so that they come from where the network's would
+// (100 MB do not stay in a cache). Answers are checked against the scalar kernel on one pixel column each.
+// The table shows medians over runs of the whole list; HALFTONE_ISA caps the kernels.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "cpu/thread_pool.h"
+#include "halftone/error.h"
+#include "kernels/fp32_conv/fp32_conv.h"
+#include "kernels/peaks/peaks.h"
+
+namespace halftone::bench {
+namespace {
+
+using kernels::ConvShape;
+
+struct FreeAligned {
+  void operator()(void* p) const { std::free(p); }
+};
+using Memory = std::unique_ptr<char, FreeAligned>;
+
+Memory aligned_memory(size_t bytes) {
+  return Memory(static_cast<char*>(std::aligned_alloc(64, (bytes + 63) / 64 * 64)));
+}
+
+struct ConvLayerBench {
+  ConvShape shape;
+  bool relu, residual;
+  const kernels::Fp32ConvKernel* kernel = nullptr;
+  Memory weights;
+  std::vector<float> bias;
+  std::vector<double> seconds;
+
+  double macs() const {
+    return double(shape.batch * shape.out_pixels()) * double(shape.out_channels * shape.taps()) *
+           double(shape.group_in_channels());
+  }
+};
+
+ConvShape square(int64_t batch, int64_t ic, int64_t oc, int64_t size, int64_t kernel, int64_t stride) {
+  ConvShape s;
+  s.batch = batch;
+  s.in_channels = ic;
+  s.out_channels = oc;
+  s.in = {1, size, size};
+  s.kernel = {1, kernel, kernel};
+  s.stride = {1, stride, stride};
+  s.pad = {0, kernel / 2, kernel / 2};
+  s.out = kernels::conv_output(s);
+  return s;
+}
+
+std::vector<ConvLayerBench> resnet50(int64_t batch) {
+  std::vector<ConvLayerBench> layers;
+  const auto add = [&](const ConvShape& shape, bool relu, bool residual) {
+    layers.push_back({shape, relu, residual, nullptr, nullptr, {}, {}});
+  };
+  add(square(batch, 3, 64, 224, 7, 2), true, false);
+  int64_t in = 64, size = 56;
+  const int64_t widths[] = {64, 128, 256, 512}, blocks[] = {3, 4, 6, 3};
+  for (int stage = 0; stage < 4; ++stage) {
+    const int64_t width = widths[stage], out = 4 * width;
+    for (int64_t block = 0; block < blocks[stage]; ++block) {
+      const int64_t stride = block == 0 && stage > 0 ? 2 : 1;
+      add(square(batch, in, width, size, 1, 1), true, false);
+      add(square(batch, width, width, size, 3, stride), true, false);
+      if (block == 0) add(square(batch, in, out, size, 1, stride), false, false);
+      size /= stride;
+      add(square(batch, width, out, size, 1, 1), true, true);
+      in = out;
+    }
+  }
+  return layers;
+}
+
+// Activations: three buffers in turn, as a memory plan would have them.
+struct Buffers {
+  std::vector<float> slots[3];
+  Memory workspace;
+  size_t workspace_bytes = 0;
+};
+
+void prepare(std::vector<ConvLayerBench>& layers, int threads, Buffers& buffers) {
+  std::mt19937 engine(1);
+  std::normal_distribution<float> normal;
+  size_t floats = 0;
+  for (ConvLayerBench& layer : layers) {
+    const ConvShape& s = layer.shape;
+    layer.kernel = &kernels::choose_fp32_conv({s});
+    std::vector<float> w(static_cast<size_t>(s.taps() * s.in_channels * s.out_channels));
+    const float scale = 1.0f / std::sqrt(static_cast<float>(s.taps() * s.in_channels));
+    for (float& v : w) v = scale * normal(engine);
+    layer.weights = aligned_memory(fp32_conv_packed_bytes(*layer.kernel, s));
+    pack_fp32_conv(*layer.kernel, s, w.data(), layer.weights.get());
+    layer.bias.assign(static_cast<size_t>(s.out_channels), 0.01f);
+    buffers.workspace_bytes =
+        std::max(buffers.workspace_bytes, fp32_conv_workspace_bytes(*layer.kernel, s, threads));
+    floats = std::max({floats, static_cast<size_t>(s.batch * s.in_pixels() * s.in_channels),
+                       static_cast<size_t>(s.batch * s.out_pixels() * s.out_channels)});
+  }
+  buffers.workspace = aligned_memory(buffers.workspace_bytes);
+  for (auto& slot : buffers.slots) {
+    slot.resize(floats);
+    for (float& v : slot) v = normal(engine);
+  }
+}
+
+void run_once(std::vector<ConvLayerBench>& layers, Buffers& buffers, Splitter& splitter) {
+  size_t turn = 0;
+  for (ConvLayerBench& layer : layers) {
+    const ConvShape& s = layer.shape;
+    kernels::Fp32ConvArgs args;
+    args.x = buffers.slots[turn % 3].data();
+    args.x_strides = channels_last_strides(s, s.in_channels);
+    args.out = buffers.slots[(turn + 1) % 3].data();
+    args.out_stride = s.out_channels;
+    args.weights = layer.weights.get();
+    args.bias = layer.bias.data();
+    if (layer.residual) {
+      args.residual = buffers.slots[(turn + 2) % 3].data();
+      args.residual_stride = s.out_channels;
+    }
+    if (layer.relu) args.activate.kind = kernels::ConvActivation::kRelu;
+    args.workspace = buffers.workspace.get();
+    args.workspace_bytes = buffers.workspace_bytes;
+    const auto start = std::chrono::steady_clock::now();
+    fp32_conv(*layer.kernel, s, args, splitter);
+    layer.seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    ++turn;
+  }
+}
+
+double median_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+// Layers of the same shape and epilogue are one line.
+void report(const std::vector<ConvLayerBench>& layers, double peak_gmac) {
+  double total = 0, total_macs = 0;
+  std::vector<bool> shown(layers.size());
+  std::printf("%5s %4s %18s %6s %9s %8s %6s  %s\n", "times", "conv", "channels", "size", "ms each", "GFLOPS",
+              "peak", "kernel");
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (shown[i]) continue;
+    int count = 0;
+    double ms = 0;
+    for (size_t j = i; j < layers.size(); ++j) {
+      if (!(layers[j].shape == layers[i].shape) || layers[j].residual != layers[i].residual) continue;
+      shown[j] = true;
+      ++count;
+      ms += median_of(layers[j].seconds) * 1e3;
+    }
+    const ConvShape& s = layers[i].shape;
+    const double gmac = layers[i].macs() * count / ms * 1e-6;
+    std::printf("%5d %ldx%ld %8ld -> %6ld %6ld %9.3f %8.1f %5.0f%%  %s%s\n", count, s.kernel[1], s.kernel[2],
+                s.in_channels, s.out_channels, s.in[1], ms / count, 2 * gmac, 100 * gmac / peak_gmac,
+                layers[i].kernel->name, layers[i].residual ? " + residual" : "");
+    total += ms;
+    total_macs += layers[i].macs() * count;
+  }
+  std::printf("sum %.2f ms, %.1f GFLOPS, %.0f%% of the peak\n\n", total, 2e-6 * total_macs / total,
+              100e-6 * total_macs / total / peak_gmac);
+}
+
+void run_batch(int64_t batch, Splitter& splitter) {
+  std::vector<ConvLayerBench> layers = resnet50(batch);
+  Buffers buffers;
+  prepare(layers, splitter.threads(), buffers);
+  for (int i = 0; i < (batch == 1 ? 100 : 20); ++i) run_once(layers, buffers, splitter);
+  const kernels::Peaks peaks = kernels::measure_peaks(splitter, 10);
+  std::printf("ResNet-50, batch %ld, %d threads, %s, peak %.1f GFLOPS\n", batch, splitter.threads(),
+              std::string(to_string(active_isa())).c_str(), 2 * peaks.fma_gmac);
+  report(layers, peaks.fma_gmac);
+}
+
+}  // namespace
+}  // namespace halftone::bench
+
+int main(int argc, char** argv) {
+  try {
+    halftone::ThreadPool pool(2);
+    std::vector<long> batches;
+    for (int i = 1; i < argc; ++i) batches.push_back(std::atol(argv[i]));
+    if (batches.empty()) batches = {1, 8};
+    for (long batch : batches) halftone::bench::run_batch(batch, pool);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+}

@@ -1,0 +1,152 @@
+#include "kernels/fp32_conv/fp32_conv.h"
+
+#include "base/errors.h"
+#include "kernels/common/kernel_table.h"
+#include "kernels/fp32_conv/drivers.h"
+#include "kernels/fp32_conv/kernels.h"
+#include "kernels/fp32_conv/pack.h"
+
+namespace halftone::kernels {
+namespace {
+
+const char* refuse_gemm(const Fp32ConvProblem& p) {
+  return fp32_conv_cannot(ConvAlgorithm::kGemm, p);
+}
+
+const char* refuse_gemm512(const Fp32ConvProblem& p) {
+  if (!p.strided_channels && p.shape.depthwise()) return "depthwise";
+  if (p.shape.group_out_channels() <= kFp32ConvTile) return "no more channels than a panel of 16 has";
+  return nullptr;
+}
+
+const char* refuse_depthwise(const Fp32ConvProblem& p) {
+  return fp32_conv_cannot(ConvAlgorithm::kDepthwise, p);
+}
+
+const char* refuse_winograd4(const Fp32ConvProblem& p) {
+  return fp32_conv_cannot(ConvAlgorithm::kWinograd4, p);
+}
+
+const char* refuse_winograd2(const Fp32ConvProblem& p) {
+  return fp32_conv_cannot(ConvAlgorithm::kWinograd2, p);
+}
+
+constexpr Fp32ConvKernel kConvTable[] = {
+#if defined(HALFTONE_X86)
+    {"fp32_conv_winograd4_12x32_avx512vnni", Isa::kAvx512Vnni, refuse_winograd4, ConvAlgorithm::kWinograd4,
+     kFp32ConvTile512, 12, &kFp32ConvAvx512},
+    {"fp32_conv_winograd2_12x32_avx512vnni", Isa::kAvx512Vnni, refuse_winograd2, ConvAlgorithm::kWinograd2,
+     kFp32ConvTile512, 12, &kFp32ConvAvx512},
+    {"fp32_conv_gemm_12x32_avx512vnni", Isa::kAvx512Vnni, refuse_gemm512, ConvAlgorithm::kGemm,
+     kFp32ConvTile512, 12, &kFp32ConvAvx512},
+    {"fp32_conv_winograd4_6x16_avx2", Isa::kAvx2, refuse_winograd4, ConvAlgorithm::kWinograd4, kFp32ConvTile,
+     6, &kFp32ConvAvx2},
+    {"fp32_conv_winograd2_6x16_avx2", Isa::kAvx2, refuse_winograd2, ConvAlgorithm::kWinograd2, kFp32ConvTile,
+     6, &kFp32ConvAvx2},
+    {"fp32_conv_depthwise_4x16_avx2", Isa::kAvx2, refuse_depthwise, ConvAlgorithm::kDepthwise, kFp32ConvTile,
+     4, &kFp32ConvAvx2},
+    {"fp32_conv_gemm_6x16_avx2", Isa::kAvx2, refuse_gemm, ConvAlgorithm::kGemm, kFp32ConvTile, 6,
+     &kFp32ConvAvx2},
+#endif
+    {"fp32_conv_depthwise_scalar", Isa::kScalar, refuse_depthwise, ConvAlgorithm::kDepthwise, kFp32ConvTile,
+     1, &kFp32ConvScalar},
+    {"fp32_conv_gemm_4x16_scalar", Isa::kScalar, refuse_gemm, ConvAlgorithm::kGemm, kFp32ConvTile, 4,
+     &kFp32ConvScalar},
+};
+
+void check_conv_args(const ConvShape& s, const Fp32ConvArgs& a) {
+  const auto refuse = [](const char* what) { fail(ErrorCode::kInvalidArgument, "fp32_conv: {}", what); };
+  if (a.x == nullptr) refuse("no input");
+  if (a.out == nullptr) refuse("no output");
+  if (a.out_stride < s.out_channels)
+    refuse("the output's pixels overlap: the stride is less than the channels");
+  if (a.residual != nullptr && a.residual_stride < s.out_channels)
+    refuse("the residual's stride is less than the channels");
+  if (a.activate.kind == ConvActivation::kClamp && !(a.activate.lo <= a.activate.hi))
+    refuse("a clamp whose lower bound is not below its upper one");
+}
+
+void plan_workspace(const Fp32ConvKernel& kernel, const ConvShape& s, int threads, Workspace& space) {
+  switch (kernel.algorithm) {
+    case ConvAlgorithm::kGemm:
+      return fp32_conv_gemm_space(kernel, s, threads, space);
+    case ConvAlgorithm::kDepthwise:
+      return fp32_conv_depthwise_space(s, threads, space);
+    case ConvAlgorithm::kWinograd4:
+    case ConvAlgorithm::kWinograd2:
+      return fp32_conv_winograd_space(kernel, s, threads, space);
+  }
+}
+
+}  // namespace
+
+const char* fp32_conv_cannot(ConvAlgorithm algorithm, const Fp32ConvProblem& p) {
+  const ConvShape& s = p.shape;
+  if (algorithm == ConvAlgorithm::kGemm) return nullptr;
+  if (p.strided_channels) return "the input's channels are not neighbours in memory";
+  if (algorithm == ConvAlgorithm::kDepthwise)
+    return s.depthwise() ? nullptr : "not one input and one output channel a group";
+  if (!p.winograd) return "Winograd's larger error is not allowed";
+  if (s.transposed || s.groups != 1) return "transposed or grouped";
+  const ConvExtent ones{1, 1, 1}, kernel{1, 3, 3};
+  if (s.kernel != kernel || s.stride != ones || s.dilation != ones)
+    return "not 3x3 with stride 1 and dilation 1";
+  if (s.in[0] != 1 || s.pad[0] != 0) return "has a depth";
+  if (s.in_channels % 16 != 0 || s.out_channels % 16 != 0) return "channels that are no multiple of 16";
+  return nullptr;
+}
+
+void check_fp32_conv_fits(const Fp32ConvKernel& kernel, const ConvShape& s, bool strided_channels) {
+  if (const char* reason = fp32_conv_cannot(kernel.algorithm, {s, true, strided_channels}))
+    fail(ErrorCode::kInvalidArgument, "fp32_conv: {} cannot compute this: {}", kernel.name, reason);
+}
+
+Fp32ConvTarget Fp32ConvCall::target(const int64_t* pixels, int64_t channel, int64_t channels) const {
+  return {pixels,
+          channels,
+          args.bias == nullptr ? nullptr : args.bias + channel,
+          args.residual == nullptr ? nullptr : args.residual + channel,
+          args.residual_stride,
+          args.out + channel,
+          args.out_stride,
+          args.activate};
+}
+
+std::span<const Fp32ConvKernel> fp32_conv_kernels() {
+  return kConvTable;
+}
+
+const Fp32ConvKernel& choose_fp32_conv(const Fp32ConvProblem& problem, Isa isa) {
+  check_conv_shape("fp32_conv", problem.shape);
+  return choose_kernel(fp32_conv_kernels(), problem, isa);
+}
+
+ConvStrides channels_last_strides(const ConvShape& s, int64_t pixel) {
+  ConvStrides strides;
+  strides.pixel = {s.in[1] * s.in[2] * pixel, s.in[2] * pixel, pixel};
+  strides.batch = s.in_pixels() * pixel;
+  return strides;
+}
+
+size_t fp32_conv_workspace_bytes(const Fp32ConvKernel& kernel, const ConvShape& s, int threads) {
+  check_conv_shape("fp32_conv", s);
+  Workspace count;
+  plan_workspace(kernel, s, threads, count);
+  return count.bytes_needed();
+}
+
+void fp32_conv(const Fp32ConvKernel& kernel, const ConvShape& s, const Fp32ConvArgs& args,
+               Splitter& splitter) {
+  check_conv_shape("fp32_conv", s);
+  check_fp32_conv_fits(kernel, s, args.x_strides.channel != 1);
+  const float* weights = open_fp32_conv_packed(kernel, s, args.weights);
+  if (s.batch == 0) return;
+  check_conv_args(s, args);
+  Workspace space(args.workspace, args.workspace_bytes);
+  const Fp32ConvCall call{kernel, s, args, weights};
+  if (kernel.algorithm == ConvAlgorithm::kGemm) return run_fp32_conv_gemm(call, space, splitter);
+  if (kernel.algorithm == ConvAlgorithm::kDepthwise) return run_fp32_conv_depthwise(call, space, splitter);
+  run_fp32_conv_winograd(call, space, splitter);
+}
+
+}  // namespace halftone::kernels

@@ -1,0 +1,97 @@
+// Where the taps of output pixels read the input.
+#include <algorithm>
+
+#include "kernels/fp32_conv/drivers.h"
+
+namespace halftone::kernels {
+namespace {
+
+bool inside(int64_t at, int64_t size) {
+  return static_cast<uint64_t>(at) < static_cast<uint64_t>(size);
+}
+
+// A tap's pointers for `count` pixels that are neighbours in one row of the output.
+void gather_row(const float* line, int64_t at, int64_t step, int64_t size, int64_t stride, const float* zeros,
+                int64_t count, const float** rows) {
+  for (int64_t i = 0; i < count; ++i, at += step) rows[i] = inside(at, size) ? line + at * stride : zeros;
+}
+
+// `memcpy` is a call, and these are short.
+inline void copy_floats(const float* from, int64_t count, float* to) {
+  struct Four {
+    float v[4];
+  };
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) *reinterpret_cast<Four*>(to + i) = *reinterpret_cast<const Four*>(from + i);
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+// One row of a pixel's taps, [taps][channels].
+void copy_taps(const float* line, int64_t at, const ConvPhase& phase, const Fp32ConvCall& call,
+               int64_t channels, float* to) {
+  const ConvStrides& strides = call.args.x_strides;
+  const int64_t step = phase.in_tap_step[2], width = call.shape.in[2], taps = phase.taps[2];
+  if (step == 1 && strides.channel == 1 && strides.pixel[2] == channels) {  // neighbours in memory
+    const int64_t begin = std::clamp<int64_t>(-at, 0, taps), end = std::clamp(width - at, begin, taps);
+    std::fill(to, to + begin * channels, 0.0f);
+    copy_floats(line + (at + begin) * channels, (end - begin) * channels, to + begin * channels);
+    std::fill(to + end * channels, to + taps * channels, 0.0f);
+    return;
+  }
+  for (int64_t t = 0; t < taps; ++t, at += step, to += channels) {
+    if (!inside(at, width)) {
+      std::fill(to, to + channels, 0.0f);
+      continue;
+    }
+    const float* x = line + at * strides.pixel[2];
+    for (int64_t c = 0; c < channels; ++c) to[c] = x[c * strides.channel];
+  }
+}
+
+}  // namespace
+
+void gather_pixels(const Fp32ConvCall& call, const ConvPhase& phase, const float* zeros, int64_t first,
+                   int64_t count, const float** rows, int64_t* out) {
+  const ConvShape& s = call.shape;
+  const ConvStrides& strides = call.args.x_strides;
+  for (int64_t done = 0; done < count;) {
+    const ConvPixelWalk walk(s, phase, first + done);
+    const int64_t run = std::min(walk.left_in_row(), count - done);
+    for (int64_t i = 0; i < run; ++i) out[done + i] = walk.out() + i * phase.step[2];
+    const float* image = call.args.x + walk.image() * strides.batch;
+    const float** to = rows + done;
+    for (int64_t d = 0, z = walk.in(0); d < phase.taps[0]; ++d, z += phase.in_tap_step[0]) {
+      for (int64_t h = 0, y = walk.in(1); h < phase.taps[1]; ++h, y += phase.in_tap_step[1]) {
+        const bool row_inside = inside(z, s.in[0]) && inside(y, s.in[1]);
+        const float* line = row_inside ? image + z * strides.pixel[0] + y * strides.pixel[1] : zeros;
+        for (int64_t w = 0, x = walk.in(2); w < phase.taps[2]; ++w, x += phase.in_tap_step[2], to += count)
+          gather_row(line, x, phase.in_step[2], row_inside ? s.in[2] : 0, strides.pixel[2], zeros, run, to);
+      }
+    }
+    done += run;
+  }
+}
+
+void gather_patches(const Fp32ConvCall& call, const ConvPhase& phase, int64_t group, int64_t first,
+                    int64_t count, float* patches) {
+  const ConvShape& s = call.shape;
+  const ConvStrides& strides = call.args.x_strides;
+  const int64_t channels = s.group_in_channels(), line_floats = phase.taps[2] * channels;
+  ConvPixelWalk walk(s, phase, first);
+  for (int64_t i = 0; i < count; ++i, walk.next()) {
+    const float* image = call.args.x + walk.image() * strides.batch + group * channels * strides.channel;
+    for (int64_t d = 0, z = walk.in(0); d < phase.taps[0]; ++d, z += phase.in_tap_step[0]) {
+      for (int64_t h = 0, y = walk.in(1); h < phase.taps[1]; ++h, y += phase.in_tap_step[1]) {
+        if (inside(z, s.in[0]) && inside(y, s.in[1])) {
+          copy_taps(image + z * strides.pixel[0] + y * strides.pixel[1], walk.in(2), phase, call, channels,
+                    patches);
+        } else {
+          std::fill(patches, patches + line_floats, 0.0f);
+        }
+        patches += line_floats;
+      }
+    }
+  }
+}
+
+}  // namespace halftone::kernels

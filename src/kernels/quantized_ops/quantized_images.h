@@ -28,7 +28,8 @@ struct QuantizeImages {
 void quantize_to_channels_last(const QuantizedOpsKernel& kernel, const QuantizeImages& images,
                                const QuantTarget& target, Splitter& splitter);
 
-/// x [batch][in][x_stride], y [batch][out][y_stride] of `channels` bytes.
+/// x [batch][in][x_stride], y [batch][out][y_stride] of `channels` bytes, u8. All functions below throw
+/// kInvalidArgument for negative sizes, strides below the channels, and parameters out of range.
 struct QuantizedImages {
   const uint8_t* x = nullptr;
   int64_t x_stride = 0;
@@ -57,7 +58,7 @@ struct AverageDivisor {
 int64_t pool_output(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
                     bool ceil_mode);
 
-/// `images.from` and `images.to` must be equal. A window without pixels gives `to.lo`.
+/// `images.from` and `images.to.params` must be equal. A window without pixels gives `to.lo`.
 void quantized_max_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
                         const PoolWindow& window, Splitter& splitter);
 void quantized_average_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& images,

@@ -13,7 +13,8 @@
 //   clamp       y = min(max(q, lo), hi)
 //   lookup      y = table[q]: any function of one element (sigmoid, hardswish, …), exact by definition
 // s8 tensors are bytes with `is_signed`: the byte is two's complement and z, lo, hi count from -128.
-// y may be an input of the same element size. Counts of 0 do nothing.
+// Inputs of add, mul and requantize have the signedness of the target. y may be an input of the same element
+// size. Counts of 0 do nothing.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +28,7 @@ namespace halftone::kernels {
 
 /// How bytes stand for numbers.
 struct QuantParams {
-  float scale = 1.0f;  ///< finite and above 0
+  float scale = 1.0f;  ///< finite, not below FLT_MIN
   int32_t zero_point = 0;
   friend bool operator==(const QuantParams&, const QuantParams&) = default;
 };
@@ -45,8 +46,8 @@ struct QuantizedPair {
   bool relu = false;
 };
 
-struct PoolRow;
-struct LerpRow;
+struct PoolPixel;
+struct LerpPixel;
 
 struct QuantizedOpsProblem {};
 
@@ -66,9 +67,9 @@ struct QuantizedOpsKernel {
   /// [channels][pixels] floats to [pixels][channels] bytes.
   void (*quantize_to_channels_last)(const float* x, int64_t x_stride, uint8_t* y, int64_t y_stride,
                                     int64_t channels, int64_t pixels, const QuantTarget& target);
-  void (*max_pool)(const PoolRow& row);
-  void (*average_pool)(const PoolRow& row);
-  void (*lerp)(const LerpRow& row);
+  void (*max_pool)(const PoolPixel& pixel);
+  void (*average_pool)(const PoolPixel& pixel);
+  void (*lerp)(const LerpPixel& pixel);
 };
 
 /// Best first, scalar last.
@@ -76,7 +77,7 @@ std::span<const QuantizedOpsKernel> quantized_ops_kernels();
 const QuantizedOpsKernel& choose_quantized_ops(Isa isa = active_isa());
 
 /// Each splits `count` elements into pieces. All throw kInvalidArgument for a negative count, a scale that is
-/// not finite and positive, and zero points or limits outside of the byte's range.
+/// not finite and at least FLT_MIN, and zero points or limits outside of the byte's range.
 void quantize_all(const QuantizedOpsKernel& kernel, const float* x, uint8_t* y, int64_t count,
                   const QuantTarget& target, Splitter& splitter);
 void dequantize_all(const QuantizedOpsKernel& kernel, const uint8_t* x, float* y, int64_t count,

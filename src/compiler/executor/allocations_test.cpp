@@ -151,6 +151,36 @@ TEST(Allocations, ARunIntoGivenOutputsMakesNone) {
   }
 }
 
+TEST(Allocations, ARunOfConvolutionsMakesNone) {
+  at::manual_seed(1);
+  TensorMap tensors = {{"a", at::randn({16, 3, 7, 7}) * 0.1},
+                       {"b", at::randn({16, 16, 3, 3}) * 0.1},
+                       {"c", at::randn({16, 1, 3, 3}) * 0.1},
+                       {"d", at::randn({16, 16, 1, 1}) * 0.1}};
+  const auto compiled = compile(module_from_text(R"(
+graph(%a: parameter "a" f32[16, 3, 7, 7], %b: parameter "b" f32[16, 16, 3, 3], %c: parameter "c" f32[16, 1, 3, 3],
+      %d: parameter "d" f32[16, 16, 1, 1], %x: user "x" f32[s0, 3, 32, 32]) {
+  %v0: f32[s0, 16, 16, 16] = aten::conv2d(%x, %a, None, [2, 2], [3, 3])
+  %v1: f32[s0, 16, 16, 16] = aten::relu(%v0)
+  %v2: f32[s0, 16, 8, 8] = aten::max_pool2d(%v1, [3, 3], [2, 2], [1, 1])
+  %v3: f32[s0, 16, 8, 8] = aten::conv2d(%v2, %b, None, [1, 1], [1, 1])
+  %v4: f32[s0, 16, 8, 8] = aten::conv2d(%v3, %c, None, [1, 1], [1, 1], [1, 1], 16)
+  %v5: f32[s0, 16, 8, 8] = aten::conv2d(%v4, %d)
+  %v6: f32[s0, 16, 8, 8] = aten::add.Tensor(%v5, %v2)
+  %y: f32[s0, 16] = aten::mean.dim(%v6, [2, 3])
+  return %y
+})",
+                                                 std::move(tensors)));
+  for (const int threads : {1, 2}) {
+    at::set_num_threads(threads);
+    const std::vector<c10::IValue> inputs = {at::randn({2, 3, 32, 32})};
+    const std::vector<at::Tensor> outputs = {at::empty({2, 16})};
+    ASSERT_TRUE(compiled->report(inputs).left_to_aten.empty());
+    for (int i = 0; i < 3; ++i) compiled->run_into(inputs, outputs);
+    EXPECT_EQ(allocations_of([&] { compiled->run_into(inputs, outputs); }), 0) << threads << " threads";
+  }
+}
+
 TEST(Allocations, ARunMakesItsOutputsAndNothingLarge) {
   const auto compiled = compile(encoder_layer());
   const std::vector<c10::IValue> inputs = {at::randn({4, 32, 64})};

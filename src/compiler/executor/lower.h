@@ -18,6 +18,9 @@ Lowering try_lowering(std::string_view target);
 
 // One family a file.
 std::unique_ptr<Step> lower_linear(const Node& node, Planner& planner, std::string& reason);
+std::unique_ptr<Step> lower_conv(const Node& node, Planner& planner, std::string& reason);
+/// Pooling of all kinds, mean and amax over all pixels; of tensors with the channels last.
+std::unique_ptr<Step> lower_pooling(const Node& node, Planner& planner, std::string& reason);
 std::unique_ptr<Step> lower_norm(const Node& node, Planner& planner, std::string& reason);
 std::unique_ptr<Step> lower_quantize_rows(const Node& node, Planner& planner, std::string& reason);
 std::unique_ptr<Step> lower_attention(const Node& node, Planner& planner, std::string& reason);

@@ -1,5 +1,7 @@
 // Activations, add, mul, softmax, and copies to another layout or dtype.
 #include <algorithm>
+#include <numeric>
+#include <optional>
 
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/lower.h"
@@ -35,34 +37,40 @@ class ActivationStep final : public Step {
   const kernels::ElementwiseKernel& kernel_;
 };
 
-/// y = a ∘ b, where b is as long as a, or repeats after `period` elements.
+/// How a broadcast operand lies beside the whole one: `outer` blocks of `period` elements, each used `times`
+/// times in a row.
+struct Repeat {
+  int64_t outer = 1, times = 1, period = 1;
+};
+
+/// y = a ∘ b, where b is as long as a, or repeats.
 class BinaryStep final : public Step {
  public:
-  BinaryStep(bool multiply, Operand a, Operand b, Operand y, int64_t count, int64_t period)
+  BinaryStep(bool multiply, Operand a, Operand b, Operand y, const Repeat& repeat)
       : multiply_(multiply),
         a_(a),
         b_(b),
         y_(y),
-        count_(count),
-        period_(period),
-        kernel_(elementwise_kernel(count)) {}
+        repeat_(repeat),
+        kernel_(elementwise_kernel(repeat.outer * repeat.times * repeat.period)) {}
 
   void run(Frame& frame) const override {
     const auto* a = frame.at<const float>(a_);
     const auto* b = frame.at<const float>(b_);
     auto* y = frame.at<float>(y_);
-    if (period_ == count_) {
-      (multiply_ ? kernels::mul_all : kernels::add_all)(kernel_, a, b, y, count_, *frame.splitter);
+    const int64_t period = repeat_.period, blocks = repeat_.outer * repeat_.times;
+    if (repeat_.times == 1) {
+      (multiply_ ? kernels::mul_all : kernels::add_all)(kernel_, a, b, y, blocks * period, *frame.splitter);
       return;
     }
     const auto function = multiply_ ? kernel_.mul : kernel_.add;
-    const int64_t repeats = count_ / period_;
     // Short periods go in bundles, so that a task is worth its start.
-    const int64_t bundle = std::clamp<int64_t>(kTaskElements / period_, 1, repeats);
-    const int64_t tasks = (repeats + bundle - 1) / bundle;
+    const int64_t bundle = std::clamp<int64_t>(kTaskElements / period, 1, blocks);
+    const int64_t tasks = (blocks + bundle - 1) / bundle;
     const auto task = [&](int64_t index, int) {
-      const int64_t stop = std::min(repeats, (index + 1) * bundle);
-      for (int64_t i = index * bundle; i < stop; ++i) function(a + i * period_, b, y + i * period_, period_);
+      const int64_t stop = std::min(blocks, (index + 1) * bundle);
+      for (int64_t i = index * bundle; i < stop; ++i)
+        function(a + i * period, b + i / repeat_.times * period, y + i * period, period);
     };
     if (tasks == 1) {
       task(0, 0);
@@ -76,7 +84,7 @@ class BinaryStep final : public Step {
   static constexpr int64_t kTaskElements = 16384;
   bool multiply_;
   Operand a_, b_, y_;
-  int64_t count_, period_;
+  Repeat repeat_;
   const kernels::ElementwiseKernel& kernel_;
 };
 
@@ -103,24 +111,36 @@ class SoftmaxStep final : public Step {
   const kernels::SoftmaxKernel& kernel_;
 };
 
+/// All elements of a block of memory, in whatever order the strides say.
 bool is_dense_float(const Slot& slot) {
-  return slot.dtype() == at::kFloat && slot.meta.is_contiguous();
+  return slot.dtype() == at::kFloat && slot.meta.is_non_overlapping_and_dense();
 }
 
-/// After how many elements of `whole` the broadcast `part` repeats; 0 where it does not repeat as a block.
-int64_t repeat_period(const Slot& part, const Slot& whole) {
-  const auto sizes = whole.sizes();
-  const auto own = part.sizes();
-  if (own.size() > sizes.size()) return 0;
-  const size_t skipped = sizes.size() - own.size();
-  size_t first = 0;  // leading ones repeat
-  while (first < own.size() && own[first] == 1 && sizes[skipped + first] != 1) ++first;
-  int64_t period = 1;
-  for (size_t i = first; i < own.size(); ++i) {
-    if (own[i] != sizes[skipped + i]) return 0;
-    period *= own[i];
-  }
-  return period;
+/// The dimensions as they lie in memory, the innermost last.
+std::vector<int64_t> memory_order_of(const Slot& slot) {
+  std::vector<int64_t> order(slot.sizes().size());
+  std::iota(order.begin(), order.end(), int64_t{0});
+  if (slot.meta.is_contiguous()) return order;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t i, int64_t j) { return slot.meta.stride(i) > slot.meta.stride(j); });
+  return order;
+}
+
+/// `part` with as many dimensions as `whole` has, in that one's order in memory.
+Slot in_order_of(const Slot& part, const Slot& whole) {
+  at::Tensor meta = part.meta;
+  while (meta.dim() < whole.meta.dim()) meta = meta.unsqueeze(0);
+  return {part.buffer, meta.permute(memory_order_of(whole))};
+}
+
+/// Both in the order of memory; nothing where the part does not repeat in blocks.
+std::optional<Repeat> try_repeat(c10::IntArrayRef part, c10::IntArrayRef whole) {
+  Repeat repeat;
+  size_t i = whole.size();
+  for (; i > 0 && part[i - 1] == whole[i - 1]; --i) repeat.period *= whole[i - 1];
+  for (; i > 0 && part[i - 1] == 1; --i) repeat.times *= whole[i - 1];
+  for (; i > 0 && part[i - 1] == whole[i - 1]; --i) repeat.outer *= whole[i - 1];
+  return i == 0 ? std::optional(repeat) : std::nullopt;
 }
 
 }  // namespace
@@ -138,7 +158,7 @@ std::unique_ptr<Step> lower_activation(const Node& node, Planner& planner, std::
                                                                                : Activation::kGeluErf;
   }
   const Slot input = *x;
-  const Operand y = planner.define(node.output(), at::kFloat, input.sizes());
+  const Operand y = planner.define_strided(node.output(), at::kFloat, input.sizes(), input.strides());
   planner.may_overwrite(y, input.operand());
   return std::make_unique<ActivationStep>(activation, input.operand(), y, input.numel());
 }
@@ -159,23 +179,32 @@ std::unique_ptr<Step> lower_binary(const Node& node, Planner& planner, std::stri
   // Both operations commute: the longer operand comes first.
   Slot a = *left, b = *right;
   if (a.sizes() != sizes) std::swap(a, b);
-  const int64_t period = a.sizes() == sizes ? repeat_period(b, a) : 0;
-  if (period == 0 && a.numel() != 0) {
+  if (a.sizes() != sizes || b.meta.dim() > a.meta.dim()) {
     reason = "broadcast in a way that has no kernel";
     return nullptr;
   }
-  if (period == 1 && a.numel() > 1) {
+  const Slot ordered = in_order_of(b, a);
+  const auto repeat = try_repeat(ordered.sizes(), in_order_of(a, a).sizes());
+  const bool whole = a.sizes() == b.sizes();
+  if (!repeat || (!whole && !ordered.meta.is_contiguous())) {
+    reason = "broadcast in a way that has no kernel";
+    return nullptr;
+  }
+  if (repeat->period == 1 && a.numel() > 1) {
     reason = "broadcast of a single element has no kernel";
     return nullptr;
   }
-  const Operand y = planner.define(node.output(), at::kFloat, sizes);
+  // Operands in two orders: one of them is turned around first.
+  const Operand second =
+      whole && !ordered.meta.is_contiguous() ? planner.rows(ordered, node).operand : b.operand();
+  const Operand y = planner.define_strided(node.output(), at::kFloat, sizes, a.strides());
+  if (a.numel() == 0) return std::make_unique<NothingStep>();
   // Not over an operand that the other one is another part of: that would be read after it was written.
-  if (a.buffer != b.buffer) {
+  if (a.buffer != second.buffer) {
     planner.may_overwrite(y, a.operand());
-    if (period == a.numel()) planner.may_overwrite(y, b.operand());
+    if (repeat->times == 1) planner.may_overwrite(y, second);
   }
-  return std::make_unique<BinaryStep>(multiply, a.operand(), b.operand(), y, a.numel(),
-                                      a.numel() == 0 ? 0 : period);
+  return std::make_unique<BinaryStep>(multiply, a.operand(), second, y, *repeat);
 }
 
 std::unique_ptr<Step> lower_softmax(const Node& node, Planner& planner, std::string& reason) {
@@ -210,7 +239,12 @@ std::unique_ptr<Step> lower_copy(const Node& node, Planner& planner, std::string
     return nullptr;
   }
   const Slot from = *x;
-  planner.define(node.output(), dtype, sizes);
+  // What keeps the sizes may keep or choose strides; all else is row-major.
+  if (from.sizes() == sizes) {
+    planner.define_strided(node.output(), dtype, sizes, planner.dense_strides_of(node.output()));
+  } else {
+    planner.define(node.output(), dtype, sizes);
+  }
   Slot to = *planner.tensor_of(node.output());
   // The same elements in row-major order: the copy may be written in the source's sizes.
   if (from.sizes() != sizes) to.meta = to.meta.view(from.sizes());
@@ -231,7 +265,7 @@ std::unique_ptr<Step> lower_cat(const Node& node, Planner& planner, std::string&
       return nullptr;
     }
   }
-  planner.define(node.output(), dtype, sizes);
+  planner.define_strided(node.output(), dtype, sizes, planner.dense_strides_of(node.output()));
   const Slot whole = *planner.tensor_of(node.output());
   std::vector<std::unique_ptr<Step>> copies;
   int64_t at = 0;

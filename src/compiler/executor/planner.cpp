@@ -247,8 +247,10 @@ bool Planner::try_fold(const Node& node) {
 bool Planner::try_native(const Node& node, std::string& reason) {
   const Lowering lowering = try_lowering(node.target());
   if (!lowering) return false;
+  copies_.clear();
   std::unique_ptr<Step> step = lowering(node, *this, reason);
   if (!step) return false;
+  for (const Slot& copy : copies_) touch(copy, next_step());
   add_step(std::move(step), node);
   return true;
 }
@@ -393,10 +395,21 @@ Slot Planner::new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRe
 Slot Planner::dynamic_slot(const Value* value) {
   if (!value->meta()) throw NotPlannable(fmt::format("the sizes of %{} are not known", value->name()));
   const std::vector<int64_t> sizes = sizes_of(value);
+  return new_slot(Buffer::Kind::kDynamic, value->meta()->dtype, sizes, strides_of(value));
+}
+
+/// As the meta says; contiguous ones where it says nothing.
+std::vector<int64_t> Planner::strides_of(const Value* value) const {
   std::vector<int64_t> strides;
   for (const SymExpr& stride : value->meta()->strides) strides.push_back(evaluate(stride, value));
-  if (strides.size() != sizes.size()) strides = contiguous_strides(sizes);
-  return new_slot(Buffer::Kind::kDynamic, value->meta()->dtype, sizes, strides);
+  if (strides.size() != value->meta()->sizes.size()) strides = contiguous_strides(sizes_of(value));
+  return strides;
+}
+
+std::vector<int64_t> Planner::dense_strides_of(const Value* value) const {
+  const std::vector<int64_t> sizes = sizes_of(value), strides = strides_of(value);
+  const bool dense = meta_tensor(value->meta()->dtype, sizes, strides).is_non_overlapping_and_dense();
+  return dense ? strides : contiguous_strides(sizes);
 }
 
 int64_t Planner::evaluate(const SymExpr& expression, const Value* value) const {
@@ -467,7 +480,7 @@ Rows Planner::rows(const Slot& slot, const Node& node) {
   std::unique_ptr<Step> step = make_copy_step(slot, copy);
   step->work.bytes = 2 * copy.numel() * static_cast<int64_t>(copy.meta.element_size());
   add_step(std::move(step), node);
-  touch(copy, next_step());  // the step that asked reads it
+  copies_.push_back(copy);
   return *try_rows(copy);
 }
 

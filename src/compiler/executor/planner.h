@@ -82,6 +82,9 @@ class Planner {
   bool is_used(const Value* value) const { return !value->users().empty(); }
   /// Sizes of an output as its meta says for these inputs.
   std::vector<int64_t> sizes_of(const Value* value) const;
+  /// Strides of an output as its meta says, where they are those of a dense tensor; contiguous ones
+  /// otherwise.
+  std::vector<int64_t> dense_strides_of(const Value* value) const;
   /// A new contiguous tensor for an output of the node at hand.
   Operand define(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes);
   /// The same with strides of the caller's choice; they must be dense.
@@ -114,6 +117,7 @@ class Planner {
 
   Slot new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);
   Slot dynamic_slot(const Value* value);
+  std::vector<int64_t> strides_of(const Value* value) const;
   int64_t evaluate(const SymExpr& expression, const Value* value) const;
   void touch(const Slot& slot, int step);
   void touch_operands(const Node& node, int step);
@@ -133,6 +137,7 @@ class Planner {
   struct Overwrite {
     int result, source;
   };
+  std::vector<Slot> copies_;           ///< made for the step at hand, which reads them
   std::vector<Overwrite> overwrites_;  ///< in the order of the steps
   std::vector<int> home_;              ///< by buffer: the one whose memory it uses, mostly itself
 };

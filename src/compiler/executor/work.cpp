@@ -1,4 +1,6 @@
 // How much a node must move and multiply at least.
+#include <algorithm>
+
 #include "compiler/executor/planner.h"
 
 namespace halftone::compiler {
@@ -30,6 +32,11 @@ int64_t attention_operations(const Slot& q, const Slot& k, const Slot& v) {
                                : 2 * (q.numel() / q.sizes().back()) * k.sizes()[k.sizes().size() - 2] * width;
 }
 
+/// Each element of the weight meets each pixel of the output; of the input, where it is transposed.
+int64_t conv_operations(const Slot& weight, const Slot& pixels) {
+  return 2 * weight.numel() * (pixels.numel() / std::max<int64_t>(1, pixels.meta.size(1)));
+}
+
 Arithmetic linear_arithmetic(const std::string& format, const std::vector<int64_t>& attributes) {
   if (format == "int8") return attributes.at(0) < 8 ? Arithmetic::kInt7 : Arithmetic::kInt8;
   if (format == "int4" && attributes.at(1) != 0) return Arithmetic::kInt7;
@@ -51,6 +58,10 @@ Work Planner::work_of(const Node& node) const {
     if (x && !y.empty()) work.operations = linear_operations(*x, y.back());
     work.arithmetic =
         linear_arithmetic(constant(node, "format").toStringRef(), constant(node, "attributes").toIntVector());
+  } else if (node.is("halftone::conv")) {
+    const Slot *x = tensor(node, "x"), *weight = tensor(node, "weight"), *y = tensor_of(node.output());
+    if (x && weight && y)
+      work.operations = conv_operations(*weight, constant(node, "transposed").toBool() ? *x : *y);
   } else if (node.is("halftone::attention")) {
     const Slot *q = tensor(node, "q"), *k = tensor(node, "k"), *v = tensor(node, "v");
     if (q && k && v) work.operations = attention_operations(*q, *k, *v);

@@ -1,0 +1,394 @@
+// Models with convolutions, compiled against interpreted: what networks are made of, and random graphs.
+// HALFTONE_RANDOM_CONV_GRAPHS sets how many of the latter (120).
+#include <ATen/ATen.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+
+#include "graph/test_support.h"
+#include "halftone/compile.h"
+
+namespace halftone {
+namespace {
+
+void expect_close(const std::vector<c10::IValue>& found, const std::vector<c10::IValue>& expected,
+                  const std::string& what) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const at::Tensor f = found[i].toTensor(), e = expected[i].toTensor();
+    ASSERT_EQ(f.sizes(), e.sizes()) << what;
+    for (int64_t d = 0; d < e.dim(); ++d) {
+      const bool same = e.size(d) <= 1 || f.stride(d) == e.stride(d);
+      EXPECT_TRUE(same) << f.strides() << " for " << e.strides() << " in result " << i << ": " << what;
+    }
+    if (e.numel() == 0) continue;
+    // Winograd's error counts against the largest value of a tile.
+    const double scale = std::max(1.0, e.abs().max().item<double>());
+    ASSERT_LE((f - e).abs().max().item<double>(), 1e-4 * scale) << "result " << i << ": " << what;
+  }
+}
+
+/// Compiles, compares on each of the inputs, and gives the report for the last.
+PlanReport expect_compiled(const std::shared_ptr<GraphModule>& module,
+                           const std::vector<at::Tensor>& inputs) {
+  const auto compiled = compile(module);
+  for (const at::Tensor& x : inputs)
+    expect_close(compiled->run({x}), Session(module).run({x}), print_graph(compiled->graph()));
+  return compiled->report({inputs.back()});
+}
+
+/// Steps whose kernel's name begins so.
+size_t steps_of(const PlanReport& report, std::string_view kernel) {
+  size_t count = 0;
+  for (const StepReport& step : report.steps) count += step.kernel.starts_with(kernel) ? 1 : 0;
+  return count;
+}
+
+/// Writes the text of a graph: weights become parameters as they are asked for.
+class NetWriter {
+ public:
+  explicit NetWriter(std::string inputs) : inputs_(std::move(inputs)) {}
+
+  std::string weight(const std::vector<int64_t>& sizes, double scale = 0.3) {
+    return tensor(at::randn(sizes) * scale, sizes);
+  }
+  std::string positive(const std::vector<int64_t>& sizes) { return tensor(at::rand(sizes) + 0.5, sizes); }
+
+  std::string add(const std::string& type, const std::string& call) {
+    const std::string name = fmt::format("%v{}", next_++);
+    body_ += fmt::format("  {}: {} = {}\n", name, type, call);
+    return name;
+  }
+  std::string batch_norm(const std::string& type, const std::string& x, int64_t channels) {
+    const std::string g = positive({channels}), b = weight({channels}), m = weight({channels}),
+                      s = positive({channels});
+    return add(type,
+               fmt::format("aten::batch_norm({}, {}, {}, {}, {}, false, 0.1, 1e-05, true)", x, g, b, m, s));
+  }
+  std::shared_ptr<GraphModule> make(const std::string& results) {
+    text_ = fmt::format("graph({}) {{\n{}  return {}\n}}", inputs_, body_, results);
+    return module_from_text(text_, tensors_);
+  }
+
+ private:
+  std::string tensor(at::Tensor value, const std::vector<int64_t>& sizes) {
+    const std::string name = fmt::format("p{}", next_++);
+    tensors_[name] = std::move(value);
+    inputs_ += fmt::format(", %{}: parameter \"{}\" f32[{}]", name, name, fmt::join(sizes, ", "));
+    return "%" + name;
+  }
+  std::string inputs_, body_, text_;
+  TensorMap tensors_;
+  int next_ = 0;
+};
+
+std::vector<at::Tensor> images(std::vector<int64_t> sizes, const std::vector<int64_t>& batches) {
+  std::vector<at::Tensor> all;
+  for (const int64_t batch : batches) {
+    sizes[0] = batch;
+    all.push_back(at::randn(sizes));
+  }
+  return all;
+}
+
+TEST(ConvModels, ResidualNetworkIsNativeFromEndToEnd) {
+  at::manual_seed(21);
+  NetWriter net("%x: user \"x\" f32[s0, 3, 32, 32]");
+  const std::string t16 = "f32[s0, 16, 16, 16]", t8 = "f32[s0, 16, 8, 8]", t32 = "f32[s0, 32, 4, 4]";
+  std::string y =
+      net.add(t16, fmt::format("aten::conv2d(%x, {}, None, [2, 2], [3, 3])", net.weight({16, 3, 7, 7})));
+  y = net.add(t16, fmt::format("aten::relu({})", net.batch_norm(t16, y, 16)));
+  y = net.add(t8, fmt::format("aten::max_pool2d({}, [3, 3], [2, 2], [1, 1])", y));
+  std::string z =
+      net.add(t8, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", y, net.weight({16, 16, 3, 3})));
+  z = net.add(t8, fmt::format("aten::relu({})", net.batch_norm(t8, z, 16)));
+  z = net.add(t8, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", z, net.weight({16, 16, 3, 3})));
+  y = net.add(t8, fmt::format("aten::add.Tensor({}, {})", net.batch_norm(t8, z, 16), y));
+  y = net.add(t8, fmt::format("aten::relu({})", y));
+  z = net.add(t32, fmt::format("aten::conv2d({}, {}, None, [2, 2], [1, 1])", y, net.weight({32, 16, 3, 3})));
+  const std::string s =
+      net.add(t32, fmt::format("aten::conv2d({}, {}, None, [2, 2])", y, net.weight({32, 16, 1, 1})));
+  y = net.add(
+      t32, fmt::format("aten::add.Tensor({}, {})", net.batch_norm(t32, z, 32), net.batch_norm(t32, s, 32)));
+  y = net.add(t32, fmt::format("aten::relu({})", y));
+  y = net.add("f32[s0, 32, 1, 1]", fmt::format("aten::adaptive_avg_pool2d({}, [1, 1])", y));
+  y = net.add("f32[s0, 32]", fmt::format("aten::flatten.using_ints({}, 1)", y));
+  y = net.add("f32[s0, 10]", fmt::format("aten::linear({}, {})", y, net.weight({10, 32})));
+  const PlanReport report = expect_compiled(net.make(y), images({0, 3, 32, 32}, {1, 3, 0, 2}));
+  EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
+  EXPECT_EQ(report.steps.size(), 8) << "five convolutions, two poolings, a linear, and nothing else";
+  EXPECT_EQ(steps_of(report, "fp32_conv"), 5);
+}
+
+TEST(ConvModels, UnetWithTransposedConvolutionsAndCat) {
+  at::manual_seed(22);
+  NetWriter net("%x: user \"x\" f32[s0, 3, 16, 16]");
+  const std::string t16 = "f32[s0, 8, 16, 16]", t8 = "f32[s0, 16, 8, 8]";
+  const auto conv = [&](const std::string& type, const std::string& x, int64_t in, int64_t out) {
+    const std::string y = net.add(
+        type, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", x, net.weight({out, in, 3, 3})));
+    return net.add(type, fmt::format("aten::relu({})", net.batch_norm(type, y, out)));
+  };
+  const std::string down = conv(t16, "%x", 3, 8);
+  std::string y = net.add("f32[s0, 8, 8, 8]", fmt::format("aten::max_pool2d({}, [2, 2])", down));
+  y = conv(t8, y, 8, 16);
+  y = net.add(t16, fmt::format("aten::conv_transpose2d.input({}, {}, {}, [2, 2])", y,
+                               net.weight({16, 8, 2, 2}), net.weight({8})));
+  y = net.add("f32[s0, 16, 16, 16]", fmt::format("aten::cat([{}, {}], 1)", y, down));
+  y = conv(t16, y, 16, 8);
+  y = net.add("f32[s0, 2, 16, 16]",
+              fmt::format("aten::conv2d({}, {}, {})", y, net.weight({2, 8, 1, 1}), net.weight({2})));
+  const PlanReport report = expect_compiled(net.make(y), images({0, 3, 16, 16}, {2, 1}));
+  EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
+  EXPECT_EQ(steps_of(report, "fp32_conv"), 5);
+  EXPECT_EQ(steps_of(report, "copy"), 2) << "the parts of cat in one, and the result";
+}
+
+TEST(ConvModels, MobileNetWithGates) {
+  at::manual_seed(23);
+  NetWriter net("%x: user \"x\" f32[s0, 8, 12, 12]");
+  const std::string t = "f32[s0, 24, 12, 12]", g = "f32[s0, 24, 1, 1]";
+  std::string y = net.add(t, fmt::format("aten::conv2d(%x, {})", net.weight({24, 8, 1, 1})));
+  y = net.add(t, fmt::format("aten::hardtanh({}, 0.0, 6.0)", net.batch_norm(t, y, 24)));
+  y = net.add(
+      t, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1], [1, 1], 24)", y, net.weight({24, 1, 3, 3})));
+  y = net.add(t, fmt::format("aten::hardswish({})", net.batch_norm(t, y, 24)));
+  std::string s = net.add(g, fmt::format("aten::mean.dim({}, [2, 3], true)", y));
+  s = net.add("f32[s0, 6, 1, 1]", fmt::format("aten::conv2d({}, {})", s, net.weight({6, 24, 1, 1})));
+  s = net.add("f32[s0, 6, 1, 1]", fmt::format("aten::silu({})", s));
+  s = net.add(g, fmt::format("aten::conv2d({}, {})", s, net.weight({24, 6, 1, 1})));
+  s = net.add(g, fmt::format("aten::hardsigmoid({})", s));
+  y = net.add(t, fmt::format("aten::mul.Tensor({}, {})", y, s));
+  y = net.add("f32[s0, 8, 12, 12]", fmt::format("aten::conv2d({}, {})", y, net.weight({8, 24, 1, 1})));
+  y = net.add("f32[s0, 8, 12, 12]", fmt::format("aten::add.Tensor({}, %x)", y));
+  const PlanReport report = expect_compiled(net.make(y), images({0, 8, 12, 12}, {1, 3}));
+  EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
+  EXPECT_EQ(steps_of(report, "fp32_conv"), 5);
+}
+
+TEST(ConvModels, OneAndThreeDimensions) {
+  at::manual_seed(24);
+  NetWriter line("%x: user \"x\" f32[s0, 5, 40]");
+  std::string y = line.add("f32[s0, 12, 40]", fmt::format("aten::conv1d(%x, {}, {}, [1], [2], [2])",
+                                                          line.weight({12, 5, 3}), line.weight({12})));
+  y = line.add("f32[s0, 12, 40]", fmt::format("aten::gelu({})", y));
+  y = line.add("f32[s0, 12, 20]",
+               fmt::format("aten::conv1d({}, {}, None, [2], [1], [1], 3)", y, line.weight({12, 4, 4})));
+  y = line.add("f32[s0, 12]", fmt::format("aten::amax({}, [2])", y));
+  const PlanReport lines = expect_compiled(line.make(y), images({0, 5, 40}, {1, 4}));
+  EXPECT_THAT(lines.left_to_aten, testing::IsEmpty());
+  EXPECT_EQ(lines.steps.size(), 4) << "the input turned around, two convolutions, the largest";
+
+  NetWriter cube("%x: user \"x\" f32[s0, 3, 6, 8, 7]");
+  const std::string t = "f32[s0, 8, 6, 8, 7]";
+  y = cube.add(t,
+               fmt::format("aten::conv3d(%x, {}, None, [1, 1, 1], [1, 1, 1])", cube.weight({8, 3, 3, 3, 3})));
+  y = cube.add(t, fmt::format("aten::relu({})", cube.batch_norm(t, y, 8)));
+  y = cube.add("f32[s0, 8, 3, 4, 3]", fmt::format("aten::max_pool3d({}, [2, 2, 2])", y));
+  y = cube.add("f32[s0, 4, 6, 8, 6]", fmt::format("aten::conv_transpose3d.input({}, {}, None, [2, 2, 2])", y,
+                                                  cube.weight({8, 4, 2, 2, 2})));
+  const PlanReport cubes = expect_compiled(cube.make(y), images({0, 3, 6, 8, 7}, {2}));
+  EXPECT_THAT(cubes.left_to_aten, testing::IsEmpty());
+}
+
+TEST(ConvModels, EveryPoolingOperator) {
+  at::manual_seed(25);
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"f32[s0, 8, 6, 5]", "aten::max_pool2d({}, [3, 3], [2, 2], [1, 1])"},
+      {"f32[s0, 8, 4, 3]", "aten::max_pool2d({}, [3, 2], [2, 3], [0, 1], [2, 2])"},
+      {"f32[s0, 8, 6, 5]", "aten::max_pool2d({}, [2, 2], [2, 2], [0, 0], [1, 1], true)"},
+      {"f32[s0, 8, 6, 5]", "aten::avg_pool2d({}, [3, 3], [2, 2], [1, 1])"},
+      {"f32[s0, 8, 6, 5]", "aten::avg_pool2d({}, [3, 3], [2, 2], [1, 1], false, false)"},
+      {"f32[s0, 8, 6, 5]", "aten::avg_pool2d({}, [2, 2], [2, 2], [0, 0], true, true)"},
+      {"f32[s0, 8, 5, 4]", "aten::avg_pool2d({}, [2, 2], [], [0, 0], false, true, 3)"},
+      {"f32[s0, 8, 3, 4]", "aten::adaptive_avg_pool2d({}, [3, 4])"},
+      {"f32[s0, 8, 1, 1]", "aten::mean.dim({}, [-1, -2], true)"},
+      {"f32[s0, 8]", "aten::amax({}, [2, 3])"}};
+  for (const auto& [type, call] : cases) {
+    NetWriter net("%x: user \"x\" f32[s0, 4, 11, 9]");
+    std::string y = net.add("f32[s0, 8, 11, 9]", fmt::format("aten::conv2d(%x, {}, None, [1, 1], [1, 1])",
+                                                             net.weight({8, 4, 3, 3})));
+    y = net.add(type, fmt::format(fmt::runtime(call), y));
+    const PlanReport report = expect_compiled(net.make(y), images({0, 4, 11, 9}, {1, 3}));
+    EXPECT_THAT(report.left_to_aten, testing::IsEmpty()) << call;
+  }
+}
+
+TEST(ConvModels, WeightsThatAreInputsStayWithAten) {
+  at::manual_seed(26);
+  const auto module = module_from_text(
+      R"(graph(%x: user "x" f32[2, 4, 8, 8], %w: user "w" f32[6, 4, 3, 3]) {
+    %c: f32[2, 6, 6, 6] = aten::conv2d(%x, %w)
+    %y: f32[2, 6, 6, 6] = aten::relu(%c)
+    return %y
+  })",
+      {});
+  const auto compiled = compile(module);
+  const std::vector<c10::IValue> inputs = {at::randn({2, 4, 8, 8}), at::randn({6, 4, 3, 3})};
+  expect_close(compiled->run(inputs), Session(module).run(inputs), "weights as inputs");
+  EXPECT_EQ(compiled->report(inputs).left_to_aten.size(), 1u);
+}
+
+TEST(ConvModels, InputsOfAnyStrides) {
+  at::manual_seed(27);
+  NetWriter net("%x: user \"x\" f32[s0, 8, 9, 9]");
+  std::string y = net.add("f32[s0, 8, 9, 9]", fmt::format("aten::conv2d(%x, {}, None, [1, 1], [1, 1])",
+                                                          net.weight({8, 8, 3, 3})));
+  y = net.add("f32[s0, 8, 9, 9]", fmt::format("aten::add.Tensor({}, %x)", y));
+  const at::Tensor x = at::randn({2, 8, 9, 9});
+  const auto module = net.make(y);
+  const auto compiled = compile(module);
+  for (const at::Tensor& given :
+       {x, x.contiguous(at::MemoryFormat::ChannelsLast), at::randn({2, 16, 9, 9}).slice(1, 0, 16, 2),
+        at::randn({2, 16, 9, 9}).contiguous(at::MemoryFormat::ChannelsLast).slice(1, 4, 12),
+        at::randn({1, 8, 9, 9}).expand({2, 8, 9, 9})}) {
+    const at::Tensor found = compiled->run({given})[0].toTensor(),
+                     expected = Session(module).run({given.contiguous()})[0].toTensor();
+    EXPECT_LE((found - expected).abs().max().item<double>(), 1e-4);
+  }
+}
+
+/// Grows a graph of images [s0, channels, size, size], one operation at a time.
+class ConvGraphGenerator {
+ public:
+  explicit ConvGraphGenerator(unsigned seed) : random_(seed), net_("%x: user \"x\" f32[s0, 4, 12, 12]") {
+    at::manual_seed(seed);
+    values_.push_back({"%x", 4, 12});
+  }
+
+  std::shared_ptr<GraphModule> make() {
+    const int64_t operations = 3 + pick(10);
+    for (int64_t i = 0; i < operations; ++i) add_operation();
+    std::string results = values_.back().name;
+    for (const Image& image : values_) {
+      if (pick(6) == 0 && image.name != "%x") results += ", " + image.name;
+    }
+    return net_.make(results);
+  }
+
+ private:
+  struct Image {
+    std::string name;
+    int64_t channels, size;
+  };
+  int64_t pick(int64_t count) { return static_cast<int64_t>(random_() % static_cast<unsigned>(count)); }
+  Image any() { return values_[static_cast<size_t>(pick(static_cast<int64_t>(values_.size())))]; }
+  Image recent() { return pick(3) == 0 ? any() : values_.back(); }
+  static std::string type(const Image& image) {
+    return fmt::format("f32[s0, {}, {}, {}]", image.channels, image.size, image.size);
+  }
+  void put(Image image, const std::string& call) {
+    image.name = net_.add(type(image), call);
+    values_.push_back(image);
+  }
+
+  void add_operation() {
+    switch (pick(10)) {
+      case 0:
+      case 1:
+      case 2:
+        return add_conv();
+      case 3:
+        return add_transposed();
+      case 4:
+      case 5:
+        return add_activation();
+      case 6:
+        return add_sum();
+      case 7:
+        return add_pool();
+      case 8:
+        return add_cat();
+      default:
+        return add_gate();
+    }
+  }
+  void add_conv() {
+    Image x = recent();
+    const int64_t kernel = x.size >= 5 ? 1 + 2 * pick(3) : 1, pad = pick(kernel / 2 + 1),
+                  stride = 1 + pick(2);
+    const bool depthwise = pick(4) == 0;
+    const int64_t groups = depthwise ? x.channels : pick(4) == 0 ? 2 : 1;
+    Image y{"", depthwise ? x.channels : 4 * (1 + pick(5)), (x.size + 2 * pad - kernel) / stride + 1};
+    const std::string w = net_.weight({y.channels, x.channels / groups, kernel, kernel}, 0.2);
+    const std::string b = pick(2) == 0 ? net_.weight({y.channels}) : "None";
+    put(y, fmt::format("aten::conv2d({}, {}, {}, [{}, {}], [{}, {}], [1, 1], {})", x.name, w, b, stride,
+                       stride, pad, pad, groups));
+    if (pick(3) == 0) {
+      y.name = net_.batch_norm(type(y), values_.back().name, y.channels);
+      values_.push_back(y);
+    }
+  }
+  void add_transposed() {
+    const Image x = recent();
+    if (x.size > 12) return;
+    const Image y{"", 4 * (1 + pick(3)), x.size * 2};
+    put(y, fmt::format("aten::conv_transpose2d.input({}, {}, None, [2, 2])", x.name,
+                       net_.weight({x.channels, y.channels, 2, 2})));
+  }
+  void add_activation() {
+    const Image x = recent();
+    const char* calls[] = {"aten::relu({})",      "aten::silu({})",    "aten::gelu({})",
+                           "aten::hardswish({})", "aten::sigmoid({})", "aten::hardtanh({}, -1.0, 2.0)",
+                           "aten::tanh({})",      "aten::neg({})"};
+    put(x, fmt::format(fmt::runtime(calls[pick(8)]), x.name));
+  }
+  void add_sum() {
+    const Image x = recent();
+    for (int tries = 0; tries < 8; ++tries) {
+      const Image y = any();
+      if (y.channels != x.channels || y.size != x.size) continue;
+      const char* op = pick(4) == 0 ? "aten::mul.Tensor" : "aten::add.Tensor";
+      return put(x, fmt::format("{}({}, {})", op, x.name, y.name));
+    }
+  }
+  void add_pool() {
+    const Image x = recent();
+    if (x.size < 4) return;
+    const Image y{"", x.channels, (x.size - 2) / 2 + 1};
+    const char* op = pick(2) == 0 ? "aten::max_pool2d" : "aten::avg_pool2d";
+    put(y, fmt::format("{}({}, [2, 2])", op, x.name));
+  }
+  void add_cat() {
+    const Image x = recent();
+    for (int tries = 0; tries < 8; ++tries) {
+      const Image y = any();
+      if (y.size != x.size || x.channels + y.channels > 64) continue;
+      return put({"", x.channels + y.channels, x.size},
+                 fmt::format("aten::cat([{}, {}], 1)", x.name, y.name));
+    }
+  }
+  void add_gate() {
+    const Image x = recent();
+    const std::string small = fmt::format("f32[s0, {}, 1, 1]", x.channels);
+    std::string g = net_.add(small, fmt::format("aten::adaptive_avg_pool2d({}, [1, 1])", x.name));
+    g = net_.add(small, fmt::format("aten::conv2d({}, {})", g, net_.weight({x.channels, x.channels, 1, 1})));
+    g = net_.add(small, fmt::format("aten::sigmoid({})", g));
+    put(x, fmt::format("aten::mul.Tensor({}, {})", x.name, g));
+  }
+
+  std::mt19937 random_;
+  NetWriter net_;
+  std::vector<Image> values_;
+};
+
+TEST(ConvModels, RandomGraphs) {
+  const char* wanted = std::getenv("HALFTONE_RANDOM_CONV_GRAPHS");
+  const int count = wanted ? std::atoi(wanted) : 120;
+  ASSERT_GT(count, 0);
+  for (int seed = 0; seed < count && !testing::Test::HasFailure(); ++seed) {
+    const auto module = ConvGraphGenerator(static_cast<unsigned>(seed)).make();
+    const auto compiled = compile(module);
+    for (const int64_t batch : {1, 3}) {
+      const at::Tensor x = at::randn({batch, 4, 12, 12});
+      expect_close(compiled->run({x}), Session(module).run({x}),
+                   fmt::format("seed {}\n{}", seed, print_graph(compiled->graph())));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace halftone

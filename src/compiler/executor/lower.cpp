@@ -2,6 +2,8 @@
 
 #include <map>
 
+#include "compiler/executor/lower_int8.h"
+
 namespace halftone::compiler {
 
 Lowering try_lowering(std::string_view target) {
@@ -45,7 +47,7 @@ Lowering try_lowering(std::string_view target) {
       {"aten::view_copy", lower_copy},
   };
   const auto found = table.find(target);
-  return found == table.end() ? nullptr : found->second;
+  return found == table.end() ? try_int8_lowering(target) : found->second;
 }
 
 }  // namespace halftone::compiler

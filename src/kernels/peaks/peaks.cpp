@@ -53,8 +53,9 @@ double read_peak(Splitter& splitter, int rounds) {
 #endif
 
 Peaks larger(const Peaks& a, const Peaks& b) {
-  return {std::max(a.read_gbs, b.read_gbs), std::max(a.chain_gmac, b.chain_gmac),
-          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.fma_gmac, b.fma_gmac)};
+  return {std::max(a.read_gbs, b.read_gbs),       std::max(a.chain_gmac, b.chain_gmac),
+          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.deep2_gmac, b.deep2_gmac),
+          std::max(a.deep8_gmac, b.deep8_gmac),   std::max(a.fma_gmac, b.fma_gmac)};
 }
 
 #ifdef HALFTONE_X86
@@ -63,6 +64,8 @@ Peaks measure_peaks(Splitter& splitter, int rounds) {
   if (machine_isa() < Isa::kAvx2) return peaks;
   peaks.chain_gmac = multiply_peak(splitter, rounds * 20, spin_chain_avx2);
   peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_exact8_avx2);
+  peaks.deep2_gmac = multiply_peak(splitter, rounds * 20, spin_deep2_avx2);
+  peaks.deep8_gmac = multiply_peak(splitter, rounds * 20, spin_deep8_avx2);
   peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx2);
   peaks.read_gbs = read_peak(splitter, rounds);
   return peaks;

@@ -10,7 +10,10 @@ struct Peaks {
   /// vpmaddubsw + vpmaddwd + vpaddd: exact for 7-bit weights, saturating for 8-bit ones.
   double chain_gmac = 0;
   double exact8_gmac = 0;  ///< the same with the xor that makes 8-bit weights exact
-  double fma_gmac = 0;     ///< fp32 fused multiply-add
+  /// Two and eight results of vpmaddubsw added in 16 bits before vpmaddwd: exact for operands of 7 bits, and
+  /// for weights that are small enough (int8_conv/pack.h).
+  double deep2_gmac = 0, deep8_gmac = 0;
+  double fma_gmac = 0;  ///< fp32 fused multiply-add
 };
 
 /// The larger of each.
@@ -24,6 +27,8 @@ Peaks measure_peaks(Splitter& splitter, int rounds);
 // made.
 int64_t spin_chain_avx2(int64_t steps);
 int64_t spin_exact8_avx2(int64_t steps);
+int64_t spin_deep2_avx2(int64_t steps);
+int64_t spin_deep8_avx2(int64_t steps);
 int64_t spin_fma_avx2(int64_t steps);
 /// Reads `bytes` (a multiple of 256) and returns something that depends on them.
 int64_t read_avx2(const void* data, int64_t bytes);

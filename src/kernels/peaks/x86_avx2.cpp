@@ -16,6 +16,52 @@ inline __m256i four(const unsigned char* p) {
   return _mm256_set1_epi32(v);
 }
 
+// Three rows take all registers, counted by hand as in int8_conv's kernel.
+template <int D>
+int64_t spin_deep(int64_t steps) {
+  constexpr int kRows = 3;
+  alignas(32) static constexpr short kOnes[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+  __m256i sum[kRows][2], sum16[kRows][2];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) sum[r][0] = sum[r][1] = _mm256_setzero_si256();
+  for (int64_t i = 0; i < steps; i += D) {
+    const unsigned char *w = weights_data + i % kSteps * 64, *x = rows_data + i % kSteps * kRows * 4;
+#pragma GCC unroll 8
+    for (int d = 0; d < D; ++d, w += 64, x += kRows * 4) {
+      __m256i w0, w1, bytes, products;
+      __asm__ volatile("vmovdqa %1, %0" : "=x"(w0) : "m"(*reinterpret_cast<const __m256i*>(w)));
+      __asm__ volatile("vmovdqa %1, %0" : "=x"(w1) : "m"(*reinterpret_cast<const __m256i*>(w + 32)));
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) {
+        const int& four_bytes = *reinterpret_cast<const int*>(x + r * 4);
+        if (d == 0) {
+          __asm__ volatile("vpbroadcastd %2, %1\n\tvpmaddubsw %3, %1, %0\n\tvpmaddubsw %4, %1, %1"
+                           : "=&x"(sum16[r][0]), "=&x"(sum16[r][1])
+                           : "m"(four_bytes), "x"(w0), "x"(w1));
+        } else {
+          __asm__ volatile(
+              "vpbroadcastd %4, %2\n\tvpmaddubsw %5, %2, %3\n\tvpaddw %3, %0, %0\n\t"
+              "vpmaddubsw %6, %2, %2\n\tvpaddw %2, %1, %1"
+              : "+x"(sum16[r][0]), "+x"(sum16[r][1]), "=&x"(bytes), "=&x"(products)
+              : "m"(four_bytes), "x"(w0), "x"(w1));
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 2
+      for (int h = 0; h < 2; ++h) {
+        __asm__ volatile("vpmaddwd %2, %0, %0\n\tvpaddd %0, %1, %1"
+                         : "+x"(sum16[r][h]), "+x"(sum[r][h])
+                         : "m"(*reinterpret_cast<const __m256i*>(kOnes)));
+      }
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) __asm__ volatile("" : : "x"(sum[r][0]), "x"(sum[r][1]));
+  return steps * kRows * 64;
+}
+
 // Keeps the sums alive without storing them.
 inline void keep(__m256i v) {
   __asm__ volatile("" : : "x"(v));
@@ -71,6 +117,14 @@ int64_t spin_exact8_avx2(int64_t steps) {
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) keep(_mm256_add_epi32(sum[r][0], sum[r][1]));
   return steps * kRows * 64;
+}
+
+int64_t spin_deep2_avx2(int64_t steps) {
+  return spin_deep<2>(steps);
+}
+
+int64_t spin_deep8_avx2(int64_t steps) {
+  return spin_deep<8>(steps);
 }
 
 int64_t spin_fma_avx2(int64_t steps) {

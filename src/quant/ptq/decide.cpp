@@ -21,9 +21,11 @@ constexpr int64_t kNoOrder = -1;
 QConfigMapping::Value qconfig_of_module(const QConfigMapping& mapping, const Unit& unit, int64_t index) {
   // Order counts within the layer around the module, all else goes by the module's own name.
   const std::string parent = parent_of(unit.layer);
-  const auto by_order = mapping.find(parent, unit.names, index);
-  if (by_order != mapping.find(parent, unit.names, kNoOrder)) return by_order;
-  return mapping.find(unit.layer, unit.names, kNoOrder);
+  std::vector<std::string> types = unit.names;
+  types.insert(types.end(), unit.root_names.begin(), unit.root_names.end());
+  const auto by_order = mapping.find(parent, types, index);
+  if (by_order != mapping.find(parent, types, kNoOrder)) return by_order;
+  return mapping.find(unit.layer, types, kNoOrder);
 }
 
 QConfigMapping::Value qconfig_of_function(const QConfigMapping& mapping, const Unit& unit, int64_t index) {

@@ -98,8 +98,8 @@ Unit* UnitGraph::fuse(const std::vector<Unit*>& parts, Unit* root, const std::st
   Unit* last = parts.back();
   auto joined = std::make_unique<Unit>();
   joined->root = root->root;
-  joined->names = root->names;
-  if (!type.empty()) joined->names.insert(joined->names.begin(), type);
+  joined->names = type.empty() ? root->names : std::vector<std::string>{type};
+  joined->root_names = root->names;
   joined->layer = root->layer;
   joined->is_module = true;
   joined->args = root->args;

@@ -12,9 +12,10 @@ namespace halftone::ptq {
 
 /// One operation to the patterns: a node, or several that were fused. Pointers are the graph's.
 struct Unit {
-  std::vector<Node*> nodes;        ///< in order of execution; the last one makes the result
-  Node* root = nullptr;            ///< the node with the weight, or the first
-  std::vector<std::string> names;  ///< as names_of(); of fused ones the fused module's type first
+  std::vector<Node*> nodes;             ///< in order of execution; the last one makes the result
+  Node* root = nullptr;                 ///< the node with the weight, or the first
+  std::vector<std::string> names;       ///< as names_of(); of fused ones the fused module's type
+  std::vector<std::string> root_names;  ///< of fused ones: what the root went by alone; else empty
   std::string layer;
   bool is_module = false;
   /// Activations that come from outside, in order, without weights and biases; nullptr: a number.

@@ -47,4 +47,5 @@ def main():
         (folder / f"{backend}.json").write_text(json.dumps(mapping(backend)))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,6 @@
-// vision_bench MODEL.pt2 [--json] [--report]: an image classifier in the interpreter and compiled, fp32 and
-// int8dq, at batches 1 and 8. --report: what the plan for batch 1 leaves to ATen.
+// vision_bench MODEL.pt2 [--data F.safetensors] [--json] [--report]: an image classifier in the interpreter
+// and compiled, fp32 and int8dq, or with --data calibrated to static int8, at batches 1 and 8. --report: what
+// the plan for batch 1 leaves to ATen.
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
@@ -11,6 +12,9 @@
 
 #include "common/candidate.h"
 #include "common/report.h"
+#include "halftone/capture.h"
+#include "halftone/quantize_static.h"
+#include "halftone/tensor_file.h"
 
 namespace {
 
@@ -23,6 +27,27 @@ std::vector<bench::Variant> variants() {
           {"fp32", NoQuantConfig{}},
           {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
           {"int8dq", "int8dq"}};
+}
+
+/// Static int8 in the widths that differ in speed without VNNI, calibrated two entries at a time.
+std::vector<bench::Candidate> static_candidates(const std::string& model, const std::string& data) {
+  const at::Tensor pixels = load_tensors(data).tensors.at("pixels");
+  std::vector<std::vector<c10::IValue>> calls;
+  for (const at::Tensor& part : pixels.split(2)) calls.push_back({part});
+  std::vector<bench::Candidate> candidates =
+      bench::make_candidates(model, {{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}});
+  const auto module = load_pt2(model);
+  std::string statistics;
+  for (const StaticInt8Bits bits : {StaticInt8Bits{7, 7}, StaticInt8Bits{7, 8}, StaticInt8Bits{8, 8}}) {
+    const StaticInt8Result result = quantize_static(
+        *module, calls, {.mapping = static_int8_mapping(bits), .statistics = statistics, .error_calls = 0});
+    statistics = result.statistics;
+    bench::Candidate candidate{fmt::format("int8static-{}x{}", bits.activation, bits.weight), result.module,
+                               nullptr};
+    candidate.compile_ms = bench::milliseconds([&] { candidate.compiled = compile(candidate.module); });
+    candidates.push_back(std::move(candidate));
+  }
+  return candidates;
 }
 
 /// Steps of the plan by operator and kernel, and every node that ATen runs with the reason.
@@ -39,18 +64,20 @@ void print_plan(const bench::Candidate& candidate) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string model;
+  std::string model, data;
   bool json = false, report = false;
   bench::MeasureOptions options{.seconds = 8};
   CLI::App app("An image classifier in the interpreter and compiled, fp32 and quantized");
-  app.add_option("MODEL", model, "What scripts/export_vit.py wrote")->required();
+  app.add_option("MODEL", model, "What scripts/export_vit.py or export_resnet.py wrote")->required();
+  app.add_option("--data", data, "what scripts/export_resnet.py wrote: static int8 instead of int8dq");
   app.add_flag("--json", json, "a JSON line for each measurement, as ../shared/peers writes them");
   app.add_flag("--report", report, "only what runs by which kernel, and what is left to ATen");
   app.add_option("--seconds", options.seconds, "for each batch")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {
     const at::NoGradGuard no_grad;
-    const auto candidates = bench::make_candidates(model, variants());
+    const auto candidates =
+        data.empty() ? bench::make_candidates(model, variants()) : static_candidates(model, data);
     if (report) {
       for (const bench::Candidate& candidate : candidates) {
         if (candidate.compiled) print_plan(candidate);

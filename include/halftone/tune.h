@@ -21,8 +21,9 @@ struct TuneCandidate {
   std::shared_ptr<const BackendKind> kind;
 };
 
-/// eager, ts, fp32, bf16, int8wo, int8dq, int8dq-7bit, int4wo, int4wo-int8act, fp8wo, fp8dq, autoquant. Eager
-/// and fp32 (the halftone backend) are the baselines: tune() adds them where a list has them not.
+/// eager, ts, fp32, bf16, int8wo, int8dq, int8dq-7bit, int4wo, int4wo-int8act, fp8wo, fp8dq, int8static and
+/// int8static-7bit (models with convolutions only), autoquant. Eager and fp32 (the halftone backend) are the
+/// baselines: tune() adds them where a list has them not.
 std::vector<TuneCandidate> default_candidates();
 /// Those of default_candidates() with one of these backends (their types, or eager, ts, halftone, quant) and,
 /// as far as they quantize, with one of these schemes (their names above, or those of schemes(): a scheme

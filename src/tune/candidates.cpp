@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "halftone/autoquant.h"
+#include "halftone/quantize_static.h"
 
 namespace halftone {
 namespace {
@@ -19,8 +20,16 @@ TuneCandidate autoquant_candidate() {
           autoquant_backend_kind({.schemes = {}, .least_cosine = 0.995, .time_limit = 10, .race = false})};
 }
 
+/// `asked`: by name. Nobody who did not ask should wait for the calibration of a model without convolutions.
+TuneCandidate static_int8_candidate(std::string name, StaticInt8Bits bits, bool asked) {
+  StaticInt8BackendConfig config;
+  config.bits = bits;
+  config.only_convolutions = !asked;
+  return {std::move(name), static_int8_backend_kind(config)};
+}
+
 /// The schemes that are tried without being asked for, in the order of trial.
-std::vector<TuneCandidate> quantized_candidates() {
+std::vector<TuneCandidate> quantized_candidates(bool asked = false) {
   return {quantized("int8wo", "int8wo"),
           quantized("int8dq", "int8dq"),
           quantized("int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}),
@@ -28,6 +37,8 @@ std::vector<TuneCandidate> quantized_candidates() {
           quantized("int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}),
           quantized("fp8wo", "fp8wo"),
           quantized("fp8dq", "fp8dq"),
+          static_int8_candidate("int8static", {.activation = 7, .weight = 8}, asked),
+          static_int8_candidate("int8static-7bit", {.activation = 7, .weight = 7}, asked),
           autoquant_candidate()};
 }
 
@@ -46,6 +57,7 @@ std::vector<std::string> backend_names(const BackendKind& kind) {
   if (type == "HalftoneBackend") return {"halftone", type};
   if (type == "QuantBackend") return {"quant", type};
   if (type == "AutoquantBackend") return {"autoquant", type};
+  if (type == "StaticInt8Backend") return {"int8static", type};
   return {type};
 }
 
@@ -104,7 +116,7 @@ std::vector<TuneCandidate> default_candidates() {
 
 std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
                                              const std::vector<std::string>& schemes) {
-  const std::vector<TuneCandidate> usual = quantized_candidates();
+  const std::vector<TuneCandidate> usual = quantized_candidates(!schemes.empty());
   check_backends(backends, default_candidates());
   std::vector<TuneCandidate> pool = plain_candidates();
   for (const std::string& name : schemes) add_once(pool, find_scheme(name, usual));

@@ -328,8 +328,9 @@ TEST(DryRun, RunsNothing) {
 TEST(Candidates, TheUsualOnes) {
   std::vector<std::string> names;
   for (const TuneCandidate& candidate : default_candidates()) names.push_back(candidate.name);
-  EXPECT_THAT(names, ElementsAre("eager", "ts", "fp32", "bf16", "int8wo", "int8dq", "int8dq-7bit", "int4wo",
-                                 "int4wo-int8act", "fp8wo", "fp8dq", "autoquant"));
+  EXPECT_THAT(names,
+              ElementsAre("eager", "ts", "fp32", "bf16", "int8wo", "int8dq", "int8dq-7bit", "int4wo",
+                          "int4wo-int8act", "fp8wo", "fp8dq", "int8static", "int8static-7bit", "autoquant"));
 }
 
 TEST(Candidates, CanBeSelected) {

@@ -56,6 +56,7 @@ void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);
 void add_minify(CLI::App& app, CommandLine& line);
+void add_ptq(CLI::App& app, CommandLine& line);
 void add_quantize(CLI::App& app, CommandLine& line);
 void add_run(CLI::App& app, CommandLine& line);
 void add_schemes(CLI::App& app, CommandLine& line);

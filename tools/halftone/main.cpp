@@ -100,6 +100,7 @@ int parse_and_run(int argc, char** argv) {
   add_inspect(app, line);
   add_kernels(app, line);
   add_minify(app, line);
+  add_ptq(app, line);
   add_quantize(app, line);
   add_run(app, line);
   add_schemes(app, line);

@@ -1,0 +1,22 @@
+// What each layer of a statically quantized model lost against the float model.
+#pragma once
+
+#include <vector>
+
+#include "halftone/quantize_static.h"
+
+namespace halftone {
+
+/// `prepared`: the fused float module, whose values have the names that the reports use. `reference`: what
+/// convert() made of it. Runs both on every call. Values that the reference graph does not compute in
+/// floating point are left out.
+std::vector<StaticLayerError> static_layer_errors(const std::shared_ptr<const GraphModule>& prepared,
+                                                  const std::shared_ptr<const GraphModule>& reference,
+                                                  const PtqReport& report,
+                                                  const std::vector<std::vector<c10::IValue>>& calls);
+
+/// The least cosine over the floating-point results of the calls; 1 where there are none.
+double least_result_cosine(const std::vector<std::vector<c10::IValue>>& exact,
+                           const std::vector<std::vector<c10::IValue>>& quantized);
+
+}  // namespace halftone

@@ -29,7 +29,8 @@ namespace halftone {
 ///   scale halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
 ///       of weights: constants of the module; zero_points int32, or float32 for embeddings
 ///   halftone::quantize_dequantize_dynamic(Tensor x, ScalarType dtype, bool reduce_range=False) -> Tensor
-///       scale and zero point from the least and largest element of the call
+///       scale and zero point from the least and largest element of the call; x itself where one is not
+///       finite
 /// Weights are int8 (or uint8) parameters before dequantize_per_channel or dequantize_per_tensor; activations
 /// are quantize_per_tensor → dequantize_per_tensor pairs.
 
@@ -88,7 +89,7 @@ class PreparedModel {
   /// Runs the model on flat inputs, in the order of input_names(), and shows its values to the observers.
   /// Gives the model's outputs. NaN in an observed value: kInvalidArgument, naming value and layer; the
   /// observers have then seen a part of the sample.
-  std::vector<c10::IValue> calibrate(std::vector<c10::IValue> inputs);
+  std::vector<c10::IValue> calibrate(const std::vector<c10::IValue>& inputs);
   int64_t samples() const;
 
   const GraphModule& module() const;                                         ///< float, fused

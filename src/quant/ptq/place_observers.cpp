@@ -186,11 +186,14 @@ std::string describe_value(const Value& value) {
   return layer.empty() ? "%" + value.name() : "%" + value.name() + " (layer " + layer + ")";
 }
 
-std::string key_of(const ObservedPoint& point) {
-  if (point.is_output || point.readers.empty()) return point.value->name();
-  // A value may be observed for its readers in several dtypes.
-  return point.value->name() + "->" + std::string(to_string(point.config.dtype)) + "/" +
-         std::string(to_string(point.config.kind));
+std::vector<std::string> keys_of(const std::vector<ObservedPoint>& points) {
+  std::unordered_map<std::string, int> seen;
+  std::vector<std::string> keys;
+  for (const ObservedPoint& point : points) {
+    const int count = ++seen[point.value->name()];
+    keys.push_back(count == 1 ? point.value->name() : point.value->name() + "#" + std::to_string(count));
+  }
+  return keys;
 }
 
 }  // namespace halftone::ptq

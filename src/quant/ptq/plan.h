@@ -59,8 +59,8 @@ void place_observers(PtqPlan& plan);
 std::string describe_value(const Value& value);
 /// The layer of the node that makes the value, or of the first that reads it.
 std::string layer_of_value(const Value& value);
-/// The key of a point's statistics.
-std::string key_of(const ObservedPoint& point);
+/// The keys of the points' statistics: names of their values; name#2 where a value is observed a second time.
+std::vector<std::string> keys_of(const std::vector<ObservedPoint>& points);
 
 }  // namespace ptq
 }  // namespace halftone

@@ -1,6 +1,8 @@
 // Calibration and its statistics.
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/errors.h"
 #include "quant/ptq/plan.h"
 #include "quant/qconfig/observer_json.h"
@@ -65,14 +67,16 @@ PreparedModel::PreparedModel(PreparedModel&&) noexcept = default;
 PreparedModel& PreparedModel::operator=(PreparedModel&&) noexcept = default;
 PreparedModel::~PreparedModel() = default;
 
-std::vector<c10::IValue> PreparedModel::calibrate(std::vector<c10::IValue> inputs) {
+std::vector<c10::IValue> PreparedModel::calibrate(const std::vector<c10::IValue>& inputs) {
   PtqPlan& plan = *plan_;
-  observe_inputs(plan, inputs);
+  // The session checks the inputs first, so that a refused sample leaves no trace.
+  bool begun = false;
   plan.session->set_node_hook([&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+    if (!std::exchange(begun, true)) observe_inputs(plan, inputs);
     for (size_t i = 0; i < outputs.size() && i < node.outputs().size(); ++i)
       observe_value(plan, *node.output(i), outputs[i]);
   });
-  std::vector<c10::IValue> outputs = plan.session->run(std::move(inputs));
+  std::vector<c10::IValue> outputs = plan.session->run(inputs);
   plan.session->set_node_hook({});
   ++plan.samples;
   return outputs;
@@ -88,9 +92,11 @@ const GraphModule& PreparedModel::module() const {
 
 std::string PreparedModel::statistics_json() const {
   qconfig::Json values = qconfig::Json::object();
-  for (const ptq::ObservedPoint& point : plan_->points) {
+  const std::vector<std::string> keys = ptq::keys_of(plan_->points);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const ptq::ObservedPoint& point = plan_->points[i];
     if (!point.observer) continue;
-    values[ptq::key_of(point)] = qconfig::Json::parse(plan_->observers[*point.observer]->to_json());
+    values[keys[i]] = qconfig::Json::parse(plan_->observers[*point.observer]->to_json());
   }
   return qconfig::Json{{"samples", plan_->samples}, {"values", std::move(values)}}.dump(1);
 }
@@ -102,13 +108,14 @@ void PreparedModel::load_statistics(std::string_view json) {
   if (samples < 0) root.at("samples").fail_here("cannot be negative");
   const JsonCursor values = root.at("values");
   std::vector<std::unique_ptr<Observer>> loaded(plan_->observers.size());
-  for (const ptq::ObservedPoint& point : plan_->points) {
+  const std::vector<std::string> keys = ptq::keys_of(plan_->points);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    const ptq::ObservedPoint& point = plan_->points[i];
     if (!point.observer || loaded[*point.observer] != nullptr) continue;
-    const std::string key = ptq::key_of(point);
-    if (!values.has(key))
+    if (!values.has(keys[i]))
       fail(ErrorCode::kInvalidArgument, "the statistics have nothing of {}",
            ptq::describe_value(*point.value));
-    loaded[*point.observer] = adapt(values.at(key), plan_->observers[*point.observer]->config());
+    loaded[*point.observer] = adapt(values.at(keys[i]), plan_->observers[*point.observer]->config());
   }
   // Observers that sharing left without a point stay as they are.
   for (size_t i = 0; i < loaded.size(); ++i) {

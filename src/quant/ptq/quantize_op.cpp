@@ -3,9 +3,10 @@
 #include "quant/ptq/quantize_op.h"
 
 #include <ATen/TensorOperators.h>
+#include <ATen/native/quantized/cpu/QuantUtils.h>
+#include <ATen/ops/aminmax.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isnan.h>
-#include <ATen/ops/quantize_per_tensor_dynamic.h>
 #include <ATen/ops/round.h>
 #include <torch/library.h>
 
@@ -104,8 +105,16 @@ at::Tensor dynamic_cpu(const at::Tensor& x, c10::ScalarType dtype, bool reduce_r
   check_float(kDynamicName, x);
   check_bytes(kDynamicName, dtype);
   if (x.numel() == 0) return at::empty_like(x);
-  const c10::ScalarType quantized = dtype == at::kByte ? at::kQUInt8 : at::kQInt8;
-  return at::quantize_per_tensor_dynamic(x, quantized, reduce_range).dequantize();
+  const auto [least, largest] = at::aminmax(x);
+  const float low = least.item<float>(), high = largest.item<float>();
+  if (!std::isfinite(low) || !std::isfinite(high)) return x.clone();
+  const int lowest = dtype == at::kByte ? 0 : -128, highest = dtype == at::kByte ? 255 : 127;
+  // ATen's own choice, so that numbers are those of quantize_per_tensor_dynamic.
+  const auto chosen =
+      quant_utils::ChooseQuantizationParams(low, high, lowest, highest, /*preserve_sparsity=*/false,
+                                            /*force_scale_power_of_two=*/false, reduce_range);
+  return dequantize_cpu(quantize_cpu(x, chosen.scale, chosen.zero_point, lowest, highest, dtype),
+                        chosen.scale, chosen.zero_point);
 }
 
 at::Tensor dynamic_meta(const at::Tensor& x, c10::ScalarType dtype, bool reduce_range) {

@@ -126,9 +126,11 @@ class LayoutMover {
     return false;
   }
 
-  /// One result that counts, which nobody writes to.
+  /// One result that counts, which nobody writes to, and no other effect (batch norm in training has one).
   bool is_plain(const Node& node) const {
-    if (node.outputs().empty() || !node.output()->meta() || aliases_.is_written(node.output())) return false;
+    if (has_side_effects(node) || node.outputs().empty() || !node.output()->meta() ||
+        aliases_.is_written(node.output()))
+      return false;
     for (size_t i = 1; i < node.outputs().size(); ++i) {
       if (!node.output(i)->users().empty()) return false;
     }

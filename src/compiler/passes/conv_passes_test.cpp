@@ -174,6 +174,20 @@ TEST(ChannelsLast, RowsOfPixelsAreViews) {
   expect_same_results(graphs, {at::randn({2, 4, 6, 5})}, 1e-5);
 }
 
+// Batch norm in training writes its statistics, though its schema does not say so: it must not run twice.
+TEST(ChannelsLast, StatisticsAreUpdatedOnce) {
+  const Rewritten graphs = rewrite(
+      R"(graph(%w: parameter "w" f32[4, 4, 3, 3], %m: buffer "m" f32[4], %s: buffer "s" f32[4], %x: user "x" f32[2, 4, 6, 5]) {
+    %c: f32[2, 4, 4, 3] = aten::conv2d(%x, %w)
+    %n: f32[2, 4, 4, 3] = aten::batch_norm(%c, None, None, %m, %s, true, 0.3, 1e-05, true)
+    %y: f32[4] = aten::mul.Tensor(%m, 2.0)
+    return %n, %y
+  })",
+      conv_weights(), kConvPasses);
+  EXPECT_EQ(graphs.count("aten::batch_norm"), 1) << graphs.text();
+  expect_same_results(graphs, {at::randn({2, 4, 6, 5})}, 1e-5);
+}
+
 TEST(FuseConvActivation, EveryActivation) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {"aten::relu(%c)", "activation=\"relu\""},

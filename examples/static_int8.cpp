@@ -92,6 +92,8 @@ void run(const std::string& data, const std::string& model_path) {
     const auto result =
         halftone::quantize_static(*graph, calls, {.mapping = halftone::static_int8_mapping(bits)});
     if (bits.weight == 7) std::fputs(result.to_text().c_str(), stdout);
+    if (!result.lowered.kept.empty())
+      throw halftone::Error(halftone::ErrorCode::kInternal, result.lowered.to_text());
     halftone::save_checkpoint(*result.module, model_path);
 
     // From here on another program on another machine could go on.

@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "halftone/ptq.h"
 #include "quant/graph/quantize_graph.h"
+#include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/functionalize.h"
 #include "quant/ptq/match.h"
@@ -83,6 +84,7 @@ std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig
                                   std::vector<std::string>* folded) {
   std::shared_ptr<GraphModule> copy = copy_module(module);
   ptq::functionalize(copy->mutable_graph());
+  ptq::make_linears(copy->mutable_graph());
   ptq::UnitGraph units(copy->mutable_graph());
   const std::vector<std::string> layers = ptq::fuse_units(*copy, units, config);
   lint_or_throw(copy->graph(), "fuse");

@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "quant/graph/quantize_graph.h"
+#include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
 #include "quant/ptq/functionalize.h"
@@ -109,6 +110,7 @@ std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMappi
   check_patterns(config, plan->configs);
   plan->module = copy_module(module);
   functionalize(plan->module->mutable_graph());
+  make_linears(plan->module->mutable_graph());
   plan->units = std::make_unique<UnitGraph>(plan->module->mutable_graph());
   plan->folded = fuse_units(*plan->module, *plan->units, config);
   lint_or_throw(plan->module->graph(), "prepare");

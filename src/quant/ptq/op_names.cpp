@@ -141,7 +141,7 @@ const std::map<std::string, std::string, std::less<>>& operators_by_module() {
   return list;
 }
 
-constexpr std::string_view kTorchModules = "torch.nn.";
+constexpr std::string_view kTorchModules = "torch.nn.", kCppModules = "torch::nn::";
 
 bool is_own_operator(std::string_view public_name, std::string_view base) {
   const std::string name(public_name.substr(kTorchModules.size()));
@@ -152,6 +152,12 @@ bool is_own_operator(std::string_view public_name, std::string_view base) {
   return base == "aten::" + expected || (name == "ReLU6" && base == "aten::relu6");
 }
 
+/// C++ modules have no hooks: what reads no parameter is put into a layer nearby, and may be no part of it.
+bool is_inside_leaf(const Node& node) {
+  const std::string& type = node.source().module_type;
+  return !type.starts_with(kCppModules) && is_leaf_type(public_type_name(type));
+}
+
 }  // namespace
 
 std::string_view base_name(std::string_view target) {
@@ -159,12 +165,12 @@ std::string_view base_name(std::string_view target) {
 }
 
 std::string public_type_name(std::string_view module_type) {
-  constexpr std::string_view kCpp = "torch::nn::", kImpl = "Impl";
+  constexpr std::string_view kImpl = "Impl";
   const auto last_after = [&](std::string_view mark) {
     return std::string(module_type.substr(module_type.rfind(mark) + mark.size()));
   };
   if (module_type.starts_with("torch.nn.modules.")) return std::string(kTorchModules) + last_after(".");
-  if (!module_type.starts_with(kCpp)) return std::string(module_type);
+  if (!module_type.starts_with(kCppModules)) return std::string(module_type);
   std::string name = last_after("::");
   if (name.ends_with(kImpl)) name.resize(name.size() - kImpl.size());
   return std::string(kTorchModules) + name;
@@ -185,11 +191,11 @@ bool is_module_call(const Node& node) {
 std::vector<std::string> names_of(const Node& node) {
   std::vector<std::string> names;
   if (node.op() == nullptr) return names;
-  const std::string type = public_type_name(node.source().module_type);
   const std::string base(base_name(node.target()));
-  if (is_leaf_type(type)) {
-    if (is_own_operator(type, base)) names.push_back(type);
-  } else if (const auto found = functions_by_operator().find(base); found != functions_by_operator().end()) {
+  if (is_module_call(node)) {
+    names.push_back(public_type_name(node.source().module_type));
+  } else if (const auto found = functions_by_operator().find(base);
+             found != functions_by_operator().end() && !is_inside_leaf(node)) {
     names = found->second;
   }
   names.push_back(node.target());

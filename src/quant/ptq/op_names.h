@@ -21,7 +21,7 @@ bool is_leaf_type(std::string_view public_name);
 
 /// The names a node goes by in patterns: its module type where it is the operation of a leaf module, else the
 /// functions and methods that make it; and always its operator, with and without the overload. An operation
-/// inside a leaf module that is not the one the module is known for has the operator's names only.
+/// inside a Python leaf module that is not the one the module is known for has the operator's names only.
 std::vector<std::string> names_of(const Node& node);
 
 /// Whether names_of() begins with a module type.

@@ -1,0 +1,62 @@
+// In-place operators become functional ones only where nobody can tell.
+#include "quant/ptq/functionalize.h"
+
+#include "quant/ptq/test_models.h"
+
+namespace halftone {
+namespace {
+
+std::pair<size_t, std::string> functionalized(const std::string& body) {
+  const auto graph = parse_graph("graph(%x: user \"x\" f32[4]) {" + body + "}");
+  const size_t count = ptq::functionalize(*graph);
+  return {count, print_graph(*graph)};
+}
+
+TEST(PtqFunctionalize, ChainsOfFreshResults) {
+  const auto [count, text] = functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %b: f32[4] = aten::add_.Tensor(%a, %x)
+    %c: f32[4] = aten::relu_(%b)
+    return %c)");
+  EXPECT_EQ(count, 2U);
+  EXPECT_THAT(text, ::testing::HasSubstr("%b: f32[4] = aten::add.Tensor(%a, %x)"));
+  EXPECT_THAT(text, ::testing::HasSubstr("%c: f32[4] = aten::relu(%b)"));
+}
+
+TEST(PtqFunctionalize, NotWhatOthersSee) {
+  // An input of the model; a result that is read again; views and dropout of such a result.
+  EXPECT_EQ(functionalized("%a: f32[4] = aten::relu_(%x) return %a").first, 0U);
+  EXPECT_EQ(functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %b: f32[4] = aten::relu_(%a)
+    return %a, %b)")
+                .first,
+            0U);
+  EXPECT_EQ(functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %v: f32[2, 2] = aten::view(%a, [2, 2])
+    %b: f32[2, 2] = aten::relu_(%v)
+    return %a, %b)")
+                .first,
+            0U);
+  EXPECT_EQ(functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %d: f32[4] = aten::dropout(%a, 0.5, false)
+    %b: f32[4] = aten::relu_(%d)
+    return %a, %b)")
+                .first,
+            0U);
+}
+
+TEST(PtqFunctionalize, ViewsOfWhatNobodyElseReads) {
+  EXPECT_EQ(functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %v: f32[2, 2] = aten::view(%a, [2, 2])
+    %b: f32[2, 2] = aten::relu_(%v)
+    return %b)")
+                .first,
+            1U);
+}
+
+}  // namespace
+}  // namespace halftone

@@ -116,11 +116,17 @@ class Int8BinaryStep final : public Step {
   static constexpr int64_t kTaskBytes = 32 << 10;
 };
 
-/// Whether b is [n, c, 1, …] beside a [n, c, …] whose channels are neighbours.
+/// b with as many dimensions as a has.
+Slot with_rank_of(const Slot& b, const Slot& a) {
+  at::Tensor meta = b.meta;
+  while (meta.dim() < a.meta.dim()) meta = meta.unsqueeze(0);
+  return {b.buffer, meta};
+}
+
+/// Whether b is [n, c, 1, …] or [1, c, 1, …] beside a [n, c, …] of images.
 bool repeats_over_pixels(const Slot& b, const Slot& a) {
-  if (a.meta.dim() < 3 || b.meta.dim() != a.meta.dim() || b.sizes()[0] != a.sizes()[0] ||
-      b.sizes()[1] != a.sizes()[1])
-    return false;
+  if (a.meta.dim() < 3 || b.meta.dim() != a.meta.dim() || b.sizes()[1] != a.sizes()[1]) return false;
+  if (b.sizes()[0] != a.sizes()[0] && b.sizes()[0] != 1) return false;
   return std::all_of(b.sizes().begin() + 2, b.sizes().end(), [](int64_t size) { return size == 1; });
 }
 
@@ -222,6 +228,7 @@ std::unique_ptr<Step> lower_int8_binary(const Node& node, Planner& planner, std:
     std::swap(a, b);
     std::swap(step->a_params, step->b_params);
   }
+  b = with_rank_of(b, a);
   const bool whole = a.sizes() == sizes && b.sizes() == sizes;
   if (a.sizes() != sizes || a.numel() == 0 || (!whole && !repeats_over_pixels(b, a))) {
     reason = "broadcast in a way that has no kernel";
@@ -244,8 +251,8 @@ std::unique_ptr<Step> lower_int8_binary(const Node& node, Planner& planner, std:
     return nullptr;
   }
   step->period = whole ? a.numel() : a.sizes()[1];
-  step->blocks = whole ? 1 : a.sizes()[0];
-  step->times = whole ? 1 : a.numel() / a.sizes()[0] / a.sizes()[1];
+  step->blocks = whole ? 1 : b.sizes()[0];
+  step->times = whole ? 1 : a.numel() / step->blocks / step->period;
   step->y = images ? planner.define_strided(node.output(), at::kByte, sizes, dense_channels_last(sizes))
                    : planner.define(node.output(), at::kByte, sizes);
   if (step->a.buffer != step->b.buffer) planner.may_overwrite(step->y, step->a);

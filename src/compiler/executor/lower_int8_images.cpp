@@ -101,7 +101,7 @@ std::unique_ptr<Step> lower_int8_cat(const Node& node, Planner& planner, std::st
   const auto rank = static_cast<int64_t>(sizes.size());
   int64_t dim = planner.constant(node, "dim").toInt();
   if (dim < 0) dim += rank;
-  const bool images = rank >= 3;
+  const bool images = !parts.empty() && static_int8::wants_channels_last(parts[0].meta);
   auto step = std::make_unique<Int8CatStep>();
   step->target = target_of(node, planner);
   const std::vector<double> scales = planner.constant(node, "scales").toDoubleVector();

@@ -40,7 +40,7 @@ at::Tensor cat_cpu(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sca
     fail(ErrorCode::kInvalidArgument, "{}: {} tensors, {} scales, {} zero points", kCatName, tensors.size(),
          scales.size(), zero_points.size());
   const kernels::QuantTarget target = to_target(kCatName, out_scale, out_zero_point, out_min, out_max);
-  const bool images = sizes.size() >= 3;
+  const bool images = wants_channels_last(tensors[0]);
   const at::Tensor out =
       images ? empty_channels_last(sizes, tensors[0].options()) : at::empty(sizes, tensors[0].options());
   // In the order of memory: [batch, …, channels], or as it is.
@@ -70,8 +70,8 @@ at::Tensor cat_meta(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sc
                     at::IntArrayRef zero_points, double out_scale, int64_t out_zero_point, int64_t out_min,
                     int64_t out_max) {
   const std::vector<int64_t> sizes = cat_sizes(tensors, dim);
-  return sizes.size() >= 3 ? empty_channels_last(sizes, tensors[0].options())
-                           : at::empty(sizes, tensors[0].options());
+  return wants_channels_last(tensors[0]) ? empty_channels_last(sizes, tensors[0].options())
+                                         : at::empty(sizes, tensors[0].options());
 }
 
 TORCH_LIBRARY_FRAGMENT(halftone, m) {

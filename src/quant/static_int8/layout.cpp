@@ -45,6 +45,10 @@ at::Tensor channels_last_rows(const at::Tensor& tensor) {
   return tensor.movedim(1, -1).contiguous();
 }
 
+bool wants_channels_last(const at::Tensor& tensor) {
+  return tensor.dim() > 3 || (tensor.dim() == 3 && tensor.size(1) > 1 && tensor.stride(1) == 1);
+}
+
 at::Tensor empty_channels_last(c10::IntArrayRef sizes, const at::TensorOptions& options) {
   std::vector<int64_t> moved = {sizes[0]};
   moved.insert(moved.end(), sizes.begin() + 2, sizes.end());

@@ -21,6 +21,9 @@ kernels::ConvExtent to_extent(const char* name, const char* what, c10::IntArrayR
 
 /// [batch, channels, …] as a dense tensor [batch, …, channels]; a copy only where memory lies otherwise.
 at::Tensor channels_last_rows(const at::Tensor& tensor);
+/// Whether a result like this one shall be channels last: four and five dimensions always, three where these
+/// are.
+bool wants_channels_last(const at::Tensor& tensor);
 /// A new tensor of sizes [batch, channels, …] whose channels are neighbours.
 at::Tensor empty_channels_last(c10::IntArrayRef sizes, const at::TensorOptions& options);
 

@@ -14,10 +14,15 @@ namespace {
 using static_int8::LowerContext;
 using static_int8::LowerRewrite;
 
-constexpr LowerRewrite kRewrites[] = {static_int8::rewrite_sink_dequantize, static_int8::rewrite_cancel_pairs,
-                                      static_int8::rewrite_products,        static_int8::rewrite_binary,
-                                      static_int8::rewrite_pooling,         static_int8::rewrite_cat,
-                                      static_int8::rewrite_interpolate,     static_int8::rewrite_lookup,
+constexpr LowerRewrite kRewrites[] = {static_int8::rewrite_sink_dequantize,
+                                      static_int8::rewrite_cancel_pairs,
+                                      static_int8::rewrite_products,
+                                      static_int8::rewrite_norm,
+                                      static_int8::rewrite_binary,
+                                      static_int8::rewrite_pooling,
+                                      static_int8::rewrite_cat,
+                                      static_int8::rewrite_interpolate,
+                                      static_int8::rewrite_lookup,
                                       static_int8::rewrite_settle_strides};
 
 /// Nodes that nobody uses go, and with them what was said about them.
@@ -44,7 +49,11 @@ std::vector<const Node*> nodes_between(const Graph& graph) {
       dequantized.insert(node->output());
       continue;
     }
-    if (node->is("halftone::quantize_per_tensor") || node->target().starts_with("halftone::int8_")) continue;
+    if (node->is("halftone::quantize_per_tensor")) continue;
+    if (node->target().starts_with("halftone::int8_")) {
+      if (static_int8::try_flag(*node, "float_output") == true) descended.insert(node->output());
+      continue;
+    }
     const bool reads_directly = reads(dequantized), reads_later = reads(descended);
     if (!reads_directly && !reads_later) continue;
     bool quantized = false, only_returned = true;

@@ -158,6 +158,10 @@ class ProductRewrite {
     } else if (const auto plain = residual ? try_quantized_tail(node_.output(), why) : std::nullopt) {
       write(*plain, std::nullopt);
     } else {
+      const Node* next = only_user(node_.output());
+      if (next != nullptr && next->outputs().size() == 1 && only_user(next->output()) != nullptr &&
+          try_quantized(*only_user(next->output())))
+        context_.refuse(*next, "no kernel applies it where a product writes its result");
       write_floats();
     }
     return true;

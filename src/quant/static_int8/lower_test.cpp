@@ -73,7 +73,7 @@ TEST(Lower, InterpolationRunsOnIntegers) {
   expect_one("halftone::int8_interpolate", kImage,
              "  %y: f32[2, 3, 12, 10] = aten::upsample_bilinear2d.vec(%d, None, false, [2.0, 2.0])",
              "[2, 3, 12, 10]", kImageSizes, 20);
-  expect_one("aten::upsample_nearest2d.vec", kImage,
+  expect_one("halftone::int8_interpolate", kImage,
              "  %y: f32[2, 3, 12, 10] = aten::upsample_nearest2d.vec(%d, None, [2.0, 2.0])", "[2, 3, 12, 10]",
              kImageSizes, 0);
 }
@@ -86,8 +86,9 @@ TEST(Lower, CatRequantizesItsParts) {
   expect_one("halftone::int8_cat", "[4, 6]", "  %y: f32[4, 12] = aten::cat([%d, %d2], 1)", "[4, 12]", {4, 6},
              0);
   // Parts of one scale are joined as they are, and requantized once.
-  const LowerResult same = expect_one("aten::cat", kImage, "  %y: f32[2, 6, 6, 5] = aten::cat([%d, %d], 1)",
-                                      "[2, 6, 6, 5]", kImageSizes, 0);
+  const LowerResult same =
+      expect_one("halftone::int8_cat", kImage, "  %y: f32[2, 6, 6, 5] = aten::cat([%d, %d], 1)",
+                 "[2, 6, 6, 5]", kImageSizes, 0);
   EXPECT_EQ(count_nodes(same.module->graph(), "halftone::int8_lookup"), 1U);
 }
 
@@ -133,13 +134,70 @@ graph(%x: user "x" f32[2, 3, 4, 4]) {
   %p_q: u8[2, 3, 4, 4; ?] = aten::constant_pad_nd(%m_q, [1, 1, 1, 1], 90)
   %parts_q: list = aten::split.Tensor(%p_q, 2, 2)
   %a_q: u8[2, 3, 2, 4; ?], %b_q: u8[2, 3, 2, 4; ?] = builtin::unpack(%parts_q)
-  %c_q: u8[2, 3, 4, 4; ?] = aten::cat([%b_q, %a_q], 2)
+  %c_q: u8[2, 3, 4, 4; 48, 1, 12, 3] = halftone::int8_cat([%b_q, %a_q], 2, scales=[0.029999999329447746, 0.029999999329447746], zero_points=[90, 90], out_scale=0.029999999329447746, out_zero_point=90, out_min=0, out_max=255)
   %v_q: u8[2, 48; ?] = aten::reshape(%c_q, [2, 48])
   %out: f32[2, 48; ?] = halftone::dequantize_per_tensor(%v_q, 0.03, 90)
   %out_contiguous: f32[2, 48] = aten::contiguous(%out)
   return %out_contiguous
 }
 )");
+}
+
+TEST(Lower, RowsAreJoinedAsTheyLie) {
+  expect_one("halftone::int8_cat", "[2, 4, 6]", "  %y: f32[2, 4, 12] = aten::cat([%d, %d2], -1)",
+             "[2, 4, 12]", {2, 4, 6}, 0);
+  expect_one("aten::cat", "[2, 4, 6]", "  %y: f32[2, 8, 6] = aten::cat([%d, %d], 1)", "[2, 8, 6]", {2, 4, 6},
+             0);
+}
+
+TEST(Lower, DropoutInInferenceIsNothing) {
+  const LowerResult result =
+      expect_one("halftone::int8_lookup", "[4, 6]", "  %y: f32[4, 6] = aten::dropout(%d, 0.5, false)",
+                 "[4, 6]", {4, 6}, 0);
+  EXPECT_EQ(count_nodes(result.module->graph(), "aten::dropout"), 0U);
+}
+
+TEST(Lower, BatchNormThatNothingTookIsOneWeightForEachChannel) {
+  at::manual_seed(16);
+  const char* text = R"(
+graph(%g: parameter "bn.weight" f32[5], %b: parameter "bn.bias" f32[5], %m: buffer "bn.mean" f32[5],
+      %v: buffer "bn.var" f32[5], %x: user "x" f32[2, 5, 6, 4]) {
+  %q: u8[2, 5, 6, 4] = halftone::quantize_per_tensor(%x, 0.03, 90, 0, 255, dtype:u8)
+  %d: f32[2, 5, 6, 4] = halftone::dequantize_per_tensor(%q, 0.03, 90)
+  %n: f32[2, 5, 6, 4] = aten::batch_norm(%d, %g, %b, %m, %v, false, 0.1, 1e-05, true)  @ "bn"
+  %r: f32[2, 5, 6, 4] = aten::relu(%n)
+  %yq: u8[2, 5, 6, 4] = halftone::quantize_per_tensor(%r, 0.02, 5, 0, 255, dtype:u8)
+  %out: f32[2, 5, 6, 4] = halftone::dequantize_per_tensor(%yq, 0.02, 5)
+  return %out
+})";
+  const TensorMap tensors = {{"bn.weight", at::randn({5})},
+                             {"bn.bias", at::randn({5})},
+                             {"bn.mean", at::randn({5})},
+                             {"bn.var", at::rand({5}) + 0.1}};
+  const LowerResult result = expect_lowered(text, tensors, {at::randn({2, 5, 6, 4})}, 0.02);
+  EXPECT_EQ(result.report.operators, (std::map<std::string, size_t>{{"halftone::int8_conv", 1}}));
+  EXPECT_FALSE(result.module->tensors()->contains("bn.mean"));
+}
+
+TEST(Lower, ActivationsThatNoProductTakesAreListed) {
+  const char* text = R"(
+graph(%w: parameter "w" i8[6, 6], %x: user "x" f32[2, 6]) {
+  %q: u8[2, 6] = halftone::quantize_per_tensor(%x, 0.03, 90, 0, 255, dtype:u8)
+  %d: f32[2, 6] = halftone::dequantize_per_tensor(%q, 0.03, 90)
+  %dw: f32[6, 6] = halftone::dequantize_per_tensor(%w, 0.01, 0)
+  %y: f32[2, 6] = aten::linear(%d, %dw)  @ "fc"
+  %a: f32[2, 6] = aten::leaky_relu(%y)  @ "act"
+  %yq: u8[2, 6] = halftone::quantize_per_tensor(%a, 0.06, 90, 0, 255, dtype:u8)
+  %out: f32[2, 6] = halftone::dequantize_per_tensor(%yq, 0.06, 90)
+  return %out
+})";
+  at::manual_seed(17);
+  const auto reference = reference_module(text, {{"w", random_weight({6, 6})}});
+  const LowerResult result = lower(*reference);
+  ASSERT_EQ(result.report.kept.size(), 1U) << result.report.to_text();
+  EXPECT_EQ(result.report.kept[0].layer, "act");
+  EXPECT_EQ(result.report.kept[0].reason, "no kernel applies it where a product writes its result");
+  EXPECT_LE(compare_runs(reference, result.module, {at::randn({2, 6})}, 0.06).largest, 1.001);
 }
 
 TEST(Lower, PairsOfDifferentScalesBecomeOneTable) {

@@ -39,6 +39,9 @@ bool rewrite_cancel_pairs(LowerContext& context);
 /// dequantize → convolution or linear (→ add a dequantized value) (→ relu, clamp) → quantize
 ///   ⇒  halftone::int8_conv or int8_static_linear; without quantize they write floats
 bool rewrite_products(LowerContext& context);
+/// dequantize → batch norm of images (→ relu, clamp) → quantize  ⇒  halftone::int8_conv of one weight a
+/// channel
+bool rewrite_norm(LowerContext& context);
 /// two dequantize → add or mul (→ relu, clamp) → quantize  ⇒  halftone::int8_add, int8_mul
 bool rewrite_binary(LowerContext& context);
 /// dequantize → average pooling, mean over pixels → quantize  ⇒  halftone::int8_avg_pool

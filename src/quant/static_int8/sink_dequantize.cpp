@@ -70,8 +70,62 @@ OnIntegers max_pool_on_integers(const Node& node, const Dequantized& value, Lowe
            {"ceil_mode", *ceil_mode}}};
 }
 
+/// Scale and zero point stay; so does the largest integer.
+void append_same_output(const std::vector<Dequantized>& values, const LowerContext& context,
+                        std::vector<NamedArgument>& inputs) {
+  Quantized same{values.front().affine, 0, 0};
+  for (const Dequantized& value : values)
+    same.largest = std::max(same.largest, largest_integer(value.q, context.constants));
+  append_output(inputs, same);
+}
+
+/// Images are joined as they lie, channels last.
+OnIntegers cat_on_integers(const Node& node, const std::vector<Dequantized>& values,
+                           const LowerContext& context) {
+  Argument::List parts, scales, zero_points;
+  for (const Dequantized& value : values) {
+    parts.emplace_back(value.q);
+    scales.emplace_back(static_cast<double>(value.affine.scale));
+    zero_points.emplace_back(value.affine.zero_point);
+  }
+  OnIntegers result{"halftone::int8_cat",
+                    {{"tensors", std::move(parts)},
+                     {"dim", static_cast<int64_t>(try_number(node, "dim").value_or(0))},
+                     {"scales", std::move(scales)},
+                     {"zero_points", std::move(zero_points)}}};
+  append_same_output(values, context, result.inputs);
+  return result;
+}
+
+OnIntegers nearest_on_integers(const Node& node, const Dequantized& value, const LowerContext& context) {
+  Argument::List size, scales;
+  if (const Argument* given = node.try_input("output_size"); given != nullptr && given->list() != nullptr)
+    size = *given->list();
+  if (const Argument* given = node.try_input("scale_factors"); given != nullptr && given->list() != nullptr)
+    scales = *given->list();
+  for (const char* name : {"scales", "scales_d", "scales_h", "scales_w"}) {
+    if (const auto scale = try_number(node, name)) scales.emplace_back(*scale);
+  }
+  OnIntegers result{"halftone::int8_interpolate",
+                    {{"x", value.q},
+                     {"output_size", std::move(size)},
+                     {"scales", std::move(scales)},
+                     {"mode", "nearest"},
+                     {"x_scale", static_cast<double>(value.affine.scale)},
+                     {"x_zero_point", value.affine.zero_point}}};
+  append_same_output({value}, context, result.inputs);
+  return result;
+}
+
 OnIntegers on_integers(const Node& node, const std::vector<Dequantized>& values, LowerContext& context) {
+  const bool bytes = is_byte(values.front().q);
   if (node.target().starts_with("aten::max_pool")) return max_pool_on_integers(node, values.front(), context);
+  if (node.target().starts_with("aten::upsample_nearest") && bytes)
+    return nearest_on_integers(node, values.front(), context);
+  const bool images = bytes && std::all_of(values.begin(), values.end(), [](const Dequantized& value) {
+                        return rank_of(value.q) == 4 || rank_of(value.q) == 5;
+                      });
+  if (node.is("aten::cat") && images) return cat_on_integers(node, values, context);
   OnIntegers result{node.target(), {}};
   const bool pads = node.is("aten::constant_pad_nd") || node.is("aten::pad");
   for (const NamedArgument& input : node.inputs()) {
@@ -129,6 +183,21 @@ bool sink_through_list(const Node& node, const Dequantized& value, OnIntegers mo
   return true;
 }
 
+/// What gives back its operand in inference.
+bool is_identity(const Node& node) {
+  if (node.is("aten::alias") || node.is("aten::detach")) return true;
+  const bool drops =
+      node.is("aten::dropout") || node.is("aten::feature_dropout") || node.is("aten::alpha_dropout");
+  return drops && try_flag(node, "train") == false;
+}
+
+bool skip_identity(Node& node) {
+  Value* value = node.input_values().front();
+  if (!try_dequantized(value)) return false;
+  node.graph().replace_all_uses(node.output(), value);
+  return true;
+}
+
 bool sink(Node& node, LowerContext& context) {
   const std::vector<Dequantized> values = moved_values(node);
   if (values.empty() || !values.front().q->meta() || !alike(values)) return false;
@@ -148,8 +217,11 @@ bool sink(Node& node, LowerContext& context) {
 bool rewrite_sink_dequantize(LowerContext& context) {
   bool changed = false;
   for (Node* node : nodes_of(context.graph)) {
-    if (moves_elements(*node) && !node->target().starts_with("halftone::"))
+    if (is_identity(*node)) {
+      changed = skip_identity(*node) || changed;
+    } else if (moves_elements(*node) && !node->target().starts_with("halftone::")) {
       changed = sink(*node, context) || changed;
+    }
   }
   return changed;
 }

@@ -1,6 +1,6 @@
 // conv_int8_bench: all convolutions of ResNet-50 in static int8, beside the machine's limits.
 //
-//   conv_int8_bench [--threads=2] [--batch=1,8] [--bits=7x7,8x7,7x8,8x8] [--rounds=15]
+//   conv_int8_bench [--threads=2] [--batch=1,8] [--bits=7x7,8x7,7x8,8x8] [--rounds=15] [--layer=NAME]
 //
 // Bits are those of activations and weights. Method: every layer's answer is checked first. A round runs all
 // layers in the network's order, so weights come from where they would in the network; a layer's time is the
@@ -29,6 +29,7 @@ struct ConvOptions {
   std::vector<int> batches = {1, 8};
   std::vector<std::string> bits = {"7x7", "8x7", "8x8"};
   int rounds = 15;
+  std::string layer;  // all if empty
 };
 
 std::vector<std::string> parts(const std::string& list) {
@@ -53,6 +54,8 @@ ConvOptions parse(int argc, char** argv) {
     } else if (name == "--batch" && number > 0) {
       o.batches.clear();
       for (const std::string& part : parts(value)) o.batches.push_back(std::max(1, std::atoi(part.c_str())));
+    } else if (name == "--layer") {
+      o.layer = value;
     } else if (name == "--bits") {
       o.bits = parts(value);
     } else {
@@ -77,10 +80,13 @@ void run_network(const ConvOptions& o, int batch, const ConvInt8Bits& bits, Spli
                  const kernels::Peaks& peaks) {
   std::vector<std::unique_ptr<ConvInt8Layer>> layers;
   for (const ConvInt8Spec& spec : resnet50_convolutions()) {
+    if (!o.layer.empty() && o.layer != spec.name) continue;
     layers.push_back(std::make_unique<ConvInt8Layer>(spec, batch, bits, o.threads));
     layers.back()->run(splitter);
     layers.back()->check();
   }
+  if (layers.empty())
+    throw Error(ErrorCode::kInvalidArgument, "conv_int8_bench: there is no layer " + o.layer);
   std::vector<std::vector<double>> seconds(layers.size());
   for (int round = 0; round < o.rounds; ++round) {
     for (size_t i = 0; i < layers.size(); ++i) {
@@ -90,7 +96,7 @@ void run_network(const ConvOptions& o, int batch, const ConvInt8Bits& bits, Spli
       seconds[i].push_back((kernels::seconds(o.threads) - start) / times);
     }
   }
-  std::printf("\nbatch %d, activations x weights %s bits, %s\n", batch, bits.name, layers[1]->kernel());
+  std::printf("\nbatch %d, activations x weights %s bits, %s\n", batch, bits.name, layers.back()->kernel());
   std::printf("%-14s %5s %9s %8s %8s %8s   panels of depth 0/1/2/4/8\n", "layer", "times", "ms", "GOPS",
               "% chain", "% deep8");
   double total = 0, operations = 0;

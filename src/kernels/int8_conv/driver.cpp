@@ -10,6 +10,7 @@ namespace {
 constexpr int64_t kChunkInputBytes = 160 * 1024;
 constexpr int64_t kChunkPointerBytes = 32 * 1024;
 constexpr int64_t kMostChunkPixels = 240;
+constexpr int64_t kPanelGroupBytes = 24 * 1024;
 // Enough that threads balance, few enough that handing them out costs nothing.
 constexpr int64_t kConvTasksPerThread = 4;
 
@@ -47,7 +48,7 @@ struct Int8ConvRun {
   Mine of_thread(int thread) const {
     return {scratch.pointers + thread * plan.chunk_rows * plan.taps, scratch.pixel + thread * plan.chunk_rows,
             scratch.start + thread * weights.group_columns, scratch.tap + thread * weights.taps,
-            scratch.patches + thread * (plan.chunk_rows + 1) * plan.patch_bytes};
+            scratch.patches + thread * plan.patches_bytes()};
   }
 
   // Factors padded to whole panels, and the pixel outside.
@@ -96,14 +97,15 @@ struct Int8ConvRun {
     return {args.x + group * shape().group_in_channels(), args.x_stride, zero};
   }
 
-  // Patches of one block of pixels, and where they are.
-  void copy_patches(const Int8ConvInput& from, int64_t first, int count, uint8_t* patches, uint8_t* plain,
-                    const uint8_t** rows, int64_t* pixel) const {
-    const int64_t icg = shape().group_in_channels(), k = shape().taps() * icg;
-    for (int r = 0; r < count; ++r, patches += plan.patch_bytes) {
-      uint8_t* to = split ? plain : patches;
-      copy_patch(shape(), from, first + r, icg, to);
-      std::memset(to + k, 0, static_cast<size_t>(weights.quads * 4 - k));
+  // Patches of one block of pixels, and where they are. Split ones are made from plain ones at `plain`.
+  void patch_rows(const Int8ConvInput& from, int64_t first, int count, uint8_t* patches, uint8_t* plain,
+                  const uint8_t** rows, int64_t* pixel) const {
+    const ConvShape& s = shape();
+    const int64_t icg = s.group_in_channels(), k = s.taps() * icg;
+    const uint8_t* end = args.x + (s.batch * s.in_pixels() - 1) * args.x_stride + s.in_channels;
+    copy_patches(s, from, first, count, {split ? plain : patches, plan.patch_bytes, icg, end});
+    for (int r = 0; r < count; ++r, patches += plan.patch_bytes, plain += plan.patch_bytes) {
+      std::memset((split ? plain : patches) + k, 0, static_cast<size_t>(weights.quads * 4 - k));
       if (split) kernel.split_row(plain, k, patches + kSplitFront);
       rows[r] = split ? patches + kSplitFront : patches;
       pixel[r] = first + r;
@@ -132,6 +134,7 @@ struct Int8ConvRun {
             mine.pixel,
             group * ocg + column,
             static_cast<int>(std::min<int64_t>(width, ocg - column)),
+            static_cast<float>(args.hi - args.out_zero_point),
             &args};
   }
 
@@ -153,8 +156,11 @@ struct Int8ConvRun {
     const int64_t first_panel = weights.group_panels * part / plan.panel_parts,
                   last_panel = weights.group_panels * (part + 1) / plan.panel_parts;
     fill_start(group, mine.tap, taps, first_panel * kernel.tile.n, last_panel * kernel.tile.n, mine.start);
-    for (int64_t panel = first_panel; panel < last_panel; ++panel)
-      compute_panel(group, panel, taps, blocks, first, last, mine);
+    // Panels that stay in the first-level cache while all blocks of pixels meet them; an output pixel's lines
+    // are then written one after the other.
+    const int64_t together = std::max<int64_t>(1, kPanelGroupBytes / weights.panel_bytes);
+    for (int64_t panel = first_panel; panel < last_panel; panel += together)
+      compute_panels(group, panel, std::min(last_panel, panel + together), taps, blocks, first, last, mine);
   }
 
   // Pointers of blocks [first, last); returns the taps of the phase.
@@ -172,33 +178,35 @@ struct Int8ConvRun {
         point_at_rows(shape(), phase, from, blocks.begin(b), blocks.rows(b), plan.rows, rows,
                       mine.pixel + at);
       } else {
-        copy_patches(from, blocks.begin(b), blocks.rows(b), mine.patches + at * plan.patch_bytes,
-                     mine.patches + plan.chunk_rows * plan.patch_bytes, rows, mine.pixel + at);
+        patch_rows(from, blocks.begin(b), blocks.rows(b), mine.patches + at * plan.patch_bytes,
+                   mine.patches + plan.chunk_rows * plan.patch_bytes, rows, mine.pixel + at);
       }
     }
     return taps;
   }
 
-  void compute_panel(int64_t group, int64_t panel, int64_t taps, const RowBlocks& blocks, int64_t first,
-                     int64_t last, const Mine& mine) const {
-    const int64_t at = group * weights.group_panels + panel;
+  void compute_panels(int64_t group, int64_t first_panel, int64_t last_panel, int64_t taps,
+                      const RowBlocks& blocks, int64_t first, int64_t last, const Mine& mine) const {
+    const int64_t at = group * weights.group_panels, calls = (last - first) * (last_panel - first_panel);
     Int8ConvBlock block;
     block.rows_stride = plan.rows;
     block.tap = mine.tap;
     block.taps = taps;
     block.quads = weights.quads;
-    block.panel = weights.panels + at * weights.panel_bytes;
-    block.depth = weights.depth[at];
     block.split = split;
-    block.out = output(group, panel * kernel.tile.n, mine);
-    // The blocks share the fetching of the next panel.
-    block.next_lines = (weights.panel_bytes / 64 + last - first - 1) / (last - first);
-    block.next = block.panel + weights.panel_bytes;
-    for (int64_t b = first; b < last; ++b, block.next += block.next_lines * 64) {
+    // The calls share the fetching of the next panels.
+    block.next_lines = ((last_panel - first_panel) * weights.panel_bytes / 64 + calls - 1) / calls;
+    block.next = weights.panels + (at + last_panel) * weights.panel_bytes;
+    for (int64_t b = first; b < last; ++b) {
       block.rows = mine.pointers + (b - first) * plan.rows * plan.taps;
       block.count = blocks.rows(b);
-      block.out.pixel = mine.pixel + (b - first) * plan.rows;
-      kernel.compute(block);
+      for (int64_t panel = first_panel; panel < last_panel; ++panel, block.next += block.next_lines * 64) {
+        block.panel = weights.panels + (at + panel) * weights.panel_bytes;
+        block.depth = weights.depth[at + panel];
+        block.out = output(group, panel * kernel.tile.n, mine);
+        block.out.pixel = mine.pixel + (b - first) * plan.rows;
+        kernel.compute(block);
+      }
     }
   }
 
@@ -246,7 +254,7 @@ Int8ConvPlan::Int8ConvPlan(const Int8ConvKernel& kernel, const Int8ConvProblem& 
     taps = packed.quads * 2;
     rows = 1;
   } else {
-    patch_bytes = ceil_to(split ? kSplitFront + packed.quads * 8 : packed.quads * 4, 8);
+    patch_bytes = ceil_to(split ? kSplitFront + packed.quads * 8 : packed.quads * 4, 8) + kPatchSlack;
   }
   int64_t most = std::min(kMostChunkPixels, kChunkInputBytes / (input_bytes_per_pixel(*this, s) + 1));
   most = std::min(most, kChunkPointerBytes / (taps * int64_t{sizeof(void*)}));
@@ -277,7 +285,7 @@ Int8ConvScratch::Int8ConvScratch(const Int8ConvPlan& plan, const Int8ConvProblem
   pixel = space.take<int64_t>(threads * plan.chunk_rows);
   start = space.take<int32_t>(threads * plan.packed.group_columns);
   tap = space.take<int32_t>(threads * plan.packed.taps);
-  patches = space.take<uint8_t>(threads * (plan.chunk_rows + 1) * plan.patch_bytes);
+  patches = space.take<uint8_t>(threads * plan.patches_bytes());
 }
 
 void run_int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,

@@ -21,9 +21,11 @@ struct Int8ConvPlan {
   int64_t chunk_rows = 0;   ///< pixels of the largest chunk, padded to whole blocks
   int64_t panel_parts = 1;  ///< of a group's panels
   int64_t taps = 1;         ///< pointers for each pixel
-  int64_t patch_bytes = 0;  ///< of a pixel, where patches are copied
+  int64_t patch_bytes = 0;  ///< from one copied patch to the next, slack included
   int64_t pixel_bytes = 0;  ///< of an input pixel: of one group, split or not
 
+  /// Of one thread: a chunk, and a block of plain patches.
+  int64_t patches_bytes() const { return (chunk_rows + rows) * patch_bytes; }
   int64_t tasks() const { return phases * packed.groups * chunks * panel_parts; }
 };
 
@@ -40,7 +42,7 @@ struct Int8ConvScratch {
   int64_t* pixel;            ///< [chunk_rows]
   int32_t* start;            ///< [group_columns]
   int32_t* tap;              ///< [taps]
-  uint8_t* patches;          ///< [chunk_rows][patch_bytes], and one plain patch
+  uint8_t* patches;          ///< patches_bytes()
 };
 
 void run_int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,

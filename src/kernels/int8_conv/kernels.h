@@ -15,6 +15,7 @@ struct Int8ConvOutput {
   const int64_t* pixel = nullptr;  ///< [count] of the output
   int64_t column = 0;              ///< of the output, for the first column
   int columns = 0;                 ///< that exist
+  float top = 0.0f;                ///< hi - out_zero_point
   const Int8ConvArgs* args = nullptr;
 };
 

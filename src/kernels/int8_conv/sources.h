@@ -50,8 +50,17 @@ void point_at_rows(const ConvShape& shape, const Int8ConvPhase& phase, const Int
 /// The same for one output pixel of any convolution and all of its taps: rows[t].
 void point_at_taps(const ConvShape& shape, const Int8ConvInput& input, int64_t pixel, const uint8_t** rows);
 
-/// [tap][channels] bytes of one output pixel.
-void copy_patch(const ConvShape& shape, const Int8ConvInput& input, int64_t pixel, int64_t channels,
-                uint8_t* patch);
+/// For pixels [first, first + count): [tap][channels] bytes each, at patches + i · patch_stride. The bytes
+/// behind `readable` are not read. Less than kPatchSlack bytes behind each patch are
+/// written too.
+struct Int8ConvPatches {
+  uint8_t* patches = nullptr;
+  int64_t patch_stride = 0;
+  int64_t channels = 0;
+  const uint8_t* readable = nullptr;  ///< the end of the input
+};
+inline constexpr int64_t kPatchSlack = 32;
+void copy_patches(const ConvShape& shape, const Int8ConvInput& input, int64_t first, int count,
+                  const Int8ConvPatches& to);
 
 }  // namespace halftone::kernels

@@ -151,41 +151,40 @@ inline void split_tap(Tile<R>& tile, const int8_t* w, int64_t quads) {
 
 constexpr int kSplitRows = -1;  // in place of a depth
 
-// R pixels from `first` on.
+// `tiles` times R pixels from `first` on; `lines` of what comes next are fetched for each.
 template <int R, int D>
-void multiply(const Int8ConvBlock& b, int first) {
-  Tile<R> tile;
-  start_sums(tile, b.out.start);
+void multiply(const Int8ConvBlock& b, int first, int tiles, const int8_t* next, int64_t lines) {
   const int64_t quads = b.quads, tap_bytes = quads * kPanel * 4;
-  const uint8_t* const* rows = b.rows + first;
-  for (int64_t t = 0; t < b.taps; ++t, rows += b.rows_stride) {
+  for (; tiles > 0; --tiles, first += R) {
+    for (int64_t line = 0; line < lines; ++line, next += 64)
+      _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
+    Tile<R> tile;
+    start_sums(tile, b.out.start);
+    const uint8_t* const* rows = b.rows + first;
+    for (int64_t t = 0; t < b.taps; ++t, rows += b.rows_stride) {
 #pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) tile.row[r] = rows[r];
-    const int8_t* w = b.panel + b.tap[t] * tap_bytes;
-    if constexpr (D == kSplitRows) {
-      split_tap<R>(tile, w, quads);
-    } else if constexpr (D == 1) {
-      chain_tap<R>(tile, w, quads);
-    } else {
-      deep_tap<R, D>(tile, w, quads);
+      for (int r = 0; r < R; ++r) tile.row[r] = rows[r];
+      const int8_t* w = b.panel + b.tap[t] * tap_bytes;
+      if constexpr (D == kSplitRows) {
+        split_tap<R>(tile, w, quads);
+      } else if constexpr (D == 1) {
+        chain_tap<R>(tile, w, quads);
+      } else {
+        deep_tap<R, D>(tile, w, quads);
+      }
     }
+    finish_rows<R>(b.out, first, tile.sum);
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < R; ++r) finish16(b.out, first + r, 0, tile.sum[r][0], tile.sum[r][1]);
 }
 
-using Multiply = void (*)(const Int8ConvBlock&, int first);
+using Multiply = void (*)(const Int8ConvBlock&, int first, int tiles, const int8_t* next, int64_t lines);
 
 // Tiles of at most `tallest` pixels, as even as possible, by[rows - 1] for each.
 inline void run_tiles(const Int8ConvBlock& b, int tallest, const Multiply* by) {
-  const int tiles = (b.count + tallest - 1) / tallest;
-  const auto* next = reinterpret_cast<const char*>(b.next);
+  const int tiles = (b.count + tallest - 1) / tallest, rows = b.count / tiles, taller = b.count % tiles;
   const int64_t lines = (b.next_lines + tiles - 1) / tiles;
-  for (int i = 0; i < tiles; ++i) {
-    for (int64_t line = 0; line < lines; ++line, next += 64) _mm_prefetch(next, _MM_HINT_T1);
-    const int first = b.count * i / tiles, last = b.count * (i + 1) / tiles;
-    by[last - first - 1](b, first);
-  }
+  if (taller > 0) by[rows](b, 0, taller, b.next, lines);
+  by[rows - 1](b, taller * (rows + 1), tiles - taller, b.next + taller * lines * 64, lines);
 }
 
 }  // namespace

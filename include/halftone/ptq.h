@@ -20,11 +20,12 @@
 
 namespace halftone {
 
-/// Operators of reference graphs; the interpreter runs them. Quantized values are plain uint8 or int8 tensors
-/// of the same memory format as the floats; NaN is quantized to the zero point.
+/// Operators of reference graphs; the interpreter runs them. Quantized values are plain uint8 or int8
+/// tensors, dense in the floats' memory format (row-major or channels last); NaN is quantized to the zero
+/// point.
 ///   halftone::quantize_per_tensor(Tensor x, float scale, int zero_point, int quant_min, int quant_max,
 ///                                 ScalarType dtype) -> Tensor
-///       q = clamp(nearest_even(x · (1 / scale)) + zero_point, quant_min, quant_max), in float32
+///       q = clamp(nearest_even(x · (1 / scale) + zero_point), quant_min, quant_max), in float32
 ///   halftone::dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor    (q - zero_point) ·
 ///   scale halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
 ///       of weights: constants of the module; zero_points int32, or float32 for embeddings

@@ -6,7 +6,7 @@
 // bytes are those of ATen's reference (dequantize, float op, quantize_per_tensor) and the same on every
 // instruction set:
 //   dequantize  x = float(q - z) · s
-//   quantize    q = clamp(rint(x · (1 / s)) + z, lo, hi)     rint rounds to nearest even; NaN gives hi
+//   quantize    q = clamp(rint(x · (1 / s) + z), lo, hi)     rint rounds to nearest even; NaN gives hi
 //   requantize  quantize(dequantize(q))                      a plain copy where both parameters are equal
 //   add         quantize(relu?(dequantize(a) + dequantize(b)))
 //   mul         quantize(relu?(dequantize(a) · dequantize(b)))

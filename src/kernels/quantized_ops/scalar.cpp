@@ -7,14 +7,14 @@
 namespace halftone::kernels {
 namespace {
 
-// rint(f) + zero point within the limits, as a byte. The limits are integers, so clamping before rounding is
+// rint(f + zero point) within the limits, as a byte. The limits are integers, so clamping before rounding is
 // the same; NaN gives the upper one.
 uint8_t to_byte(float f, const QuantTarget& t) {
-  const auto top = static_cast<float>(t.hi - t.params.zero_point);
-  const auto bottom = static_cast<float>(t.lo - t.params.zero_point);
+  const auto top = static_cast<float>(t.hi), bottom = static_cast<float>(t.lo);
+  f = f + static_cast<float>(t.params.zero_point);
   f = f < top ? f : top;
   f = f > bottom ? f : bottom;
-  return static_cast<uint8_t>(static_cast<int>(std::nearbyint(f)) + t.params.zero_point);
+  return static_cast<uint8_t>(static_cast<int>(std::nearbyint(f)));
 }
 
 float from_byte(uint8_t q, const QuantParams& p, bool is_signed) {

@@ -18,8 +18,9 @@ inline float dequantized(uint8_t q, const QuantParams& p, bool is_signed = false
 
 inline uint8_t rounded_byte(float f, const QuantTarget& t) {
   if (std::isnan(f)) return static_cast<uint8_t>(t.hi);
+  const float moved = f + static_cast<float>(t.params.zero_point);
   return static_cast<uint8_t>(
-      static_cast<int>(std::clamp<double>(std::nearbyint(double{f}) + t.params.zero_point, t.lo, t.hi)));
+      static_cast<int>(std::clamp<double>(std::nearbyint(double{moved}), t.lo, t.hi)));
 }
 
 inline uint8_t quantized(float x, const QuantTarget& t) {

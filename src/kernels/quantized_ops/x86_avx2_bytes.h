@@ -11,27 +11,24 @@ namespace {  // NOLINT(google-build-namespaces)
 
 /// What is needed to turn floats into bytes of a target.
 struct ByteTarget {
-  __m256 top, bottom;
-  __m256i zero;  ///< 16-bit lanes
+  __m256 zero, top, bottom;
 
   explicit ByteTarget(const QuantTarget& t)
-      : top(_mm256_set1_ps(static_cast<float>(t.hi - t.params.zero_point))),
-        bottom(_mm256_set1_ps(static_cast<float>(t.lo - t.params.zero_point))),
-        zero(_mm256_set1_epi16(static_cast<short>(t.params.zero_point))) {}
+      : zero(_mm256_set1_ps(static_cast<float>(t.params.zero_point))),
+        top(_mm256_set1_ps(static_cast<float>(t.hi))),
+        bottom(_mm256_set1_ps(static_cast<float>(t.lo))) {}
 };
 
-/// rint(f) within the limits. min gives its second operand for NaN: the upper limit.
+/// rint(f + zero point) within the limits. min gives its second operand for NaN: the upper limit.
 inline __m256i rounded8(__m256 f, const ByteTarget& t) {
-  return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(f, t.top), t.bottom));
+  return _mm256_cvtps_epi32(_mm256_max_ps(_mm256_min_ps(_mm256_add_ps(f, t.zero), t.top), t.bottom));
 }
 
 /// 32 bytes in order from four times eight floats. The low byte of a 16-bit lane is right for u8 and s8.
 inline __m256i bytes32(__m256 f0, __m256 f1, __m256 f2, __m256 f3, const ByteTarget& t) {
   const __m256i low = _mm256_set1_epi16(0xff);
-  __m256i first = _mm256_packs_epi32(rounded8(f0, t), rounded8(f1, t));
-  __m256i second = _mm256_packs_epi32(rounded8(f2, t), rounded8(f3, t));
-  first = _mm256_and_si256(_mm256_add_epi16(first, t.zero), low);
-  second = _mm256_and_si256(_mm256_add_epi16(second, t.zero), low);
+  const __m256i first = _mm256_and_si256(_mm256_packs_epi32(rounded8(f0, t), rounded8(f1, t)), low);
+  const __m256i second = _mm256_and_si256(_mm256_packs_epi32(rounded8(f2, t), rounded8(f3, t)), low);
   return _mm256_permutevar8x32_epi32(_mm256_packus_epi16(first, second),
                                      _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
 }

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "graph/text_names.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
@@ -14,11 +15,14 @@ namespace halftone {
 namespace ptq {
 namespace {
 
+/// Of a quantized value, or of what is made of it: dense, in the memory format of the original.
 std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::ScalarType dtype) {
-  if (meta) {
-    meta->dtype = dtype;
-    meta->requires_grad = false;
-  }
+  if (!meta) return meta;
+  meta->dtype = dtype;
+  meta->requires_grad = false;
+  const bool channels_last =
+      meta->sizes.size() >= 4 && meta->strides.size() == meta->sizes.size() && meta->strides[1] == SymExpr(1);
+  if (!channels_last) meta->strides = contiguous_strides(meta->sizes).value_or(std::vector<SymExpr>{});
   return meta;
 }
 

@@ -263,6 +263,41 @@ class Sums(nn.Module):
         return self.c(y)
 
 
+class Odds(nn.Module):
+    """Norms and activations that stand alone, and elements that move."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.instance, self.prelu = nn.BatchNorm2d(4), nn.InstanceNorm2d(4), nn.PReLU(4)
+        self.act, self.shuffle, self.pool = nn.Hardtanh(-2.0, 2.0), nn.PixelShuffle(2), nn.AvgPool2d(2)
+        self.last = nn.Conv2d(2, 4, 1)
+
+    def forward(self, x):
+        x = F.relu(self.norm(x))
+        x = self.act(self.prelu(self.instance(x)))
+        x = self.pool(F.pixel_unshuffle(self.shuffle(x), 2))
+        x = F.elu(F.leaky_relu(torch.narrow(x, 1, 1, 2), 0.2), 0.5)
+        x = F.group_norm(self.last(x), 2, torch.ones(4), torch.zeros(4))
+        return F.relu6(torch.repeat_interleave(x, 2, 2).repeat(1, 1, 1, 2))
+
+
+class Detector(nn.Module):
+    """Several results, a branch that nobody quantizes, and one layer called twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Conv2d(3, 6, 3, 2), nn.BatchNorm2d(6), nn.ReLU(), nn.Conv2d(6, 6, 3, padding=1), nn.SiLU())
+        self.head = nn.Conv2d(6, 4, 1)
+        self.score = nn.Conv2d(6, 2, 1)
+
+    def forward(self, x):
+        x = self.body(x)
+        small = F.max_pool2d(x, 2)
+        boxes = torch.cat([torch.flatten(self.head(x), 2), torch.flatten(self.head(small), 2)], 2)
+        scores = torch.sigmoid(self.score(small))
+        return boxes.permute(0, 2, 1), scores
+
+
 def image(*shape):
     return lambda made: (torch.randn(*shape, generator=made),)
 
@@ -300,6 +335,9 @@ MODELS = {
     "mixer": (Mixer, image(2, 6, 16), "native", "x86"),
     "embedded": (Embedded, indices(4, 7), "native", "embedding"),
     "functional": (Functional, image(2, 3, 11, 11), "native", "partly"),
+    "embedded_4bit": (Embedded, indices(4, 7), "native", "embedding_4bit"),
+    "odds": (Odds, image(2, 4, 8, 8), "native", "x86"),
+    "detector": (Detector, image(2, 3, 18, 18), "fbgemm", "fbgemm"),
     "sums": (Sums, image(2, 4, 9, 9), "onednn", "onednn"),
 }
 

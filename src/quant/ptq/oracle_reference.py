@@ -23,6 +23,8 @@ def mapping_of(name):
         return QConfigMapping().set_global(qconfig.per_channel_dynamic_qconfig)
     if name == "minmax":
         return QConfigMapping().set_global(qconfig.default_per_channel_qconfig)
+    if name == "embedding_4bit":
+        return get_default_qconfig_mapping("x86").set_object_type(nn.Embedding, qconfig.float_qparams_weight_only_qconfig_4bit)
     if name == "embedding":
         return get_default_qconfig_mapping("x86").set_object_type(nn.Embedding, qconfig.float_qparams_weight_only_qconfig)
     if name == "partly":
@@ -80,6 +82,16 @@ class Reference:
             self.output = reference(*test)
         self.lowered = {name for name, module in lowered.named_modules() if is_lowered(module)}
         self.values, self.weights = self.list_scales(reference)
+        self.results = [node for node in reference.graph.nodes if node.op == "output"][0].args[0]
+
+    def step(self, index):
+        """The scale of a result that is quantized, else nothing."""
+        node = self.results[index] if isinstance(self.results, (tuple, list)) else self.results
+        if node.target != "dequantize":
+            return None
+        by_last = {match["last"]: i for i, match in enumerate(self.matches)}
+        maker = by_last.get(node.args[0].args[0].name)
+        return self.values[("out", maker)][0].item() if maker is not None else None
 
     def list_matches(self, found):
         matches = []

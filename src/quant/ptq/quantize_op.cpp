@@ -5,6 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/native/quantized/cpu/QuantUtils.h>
 #include <ATen/ops/aminmax.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/round.h>
@@ -56,6 +57,12 @@ void check_channels(const at::Tensor& q, const at::Tensor& scales, const at::Ten
          kChannelsName, axis);
 }
 
+/// As ATen's quantized tensors are: row-major or channels last, whatever view x is. Kernels of later
+/// operators, and with them the last bits of sums, depend on it.
+at::Tensor dense_like(const at::Tensor& x, c10::ScalarType dtype) {
+  return at::empty_symint(x.sym_sizes(), x.options().dtype(dtype), x.suggest_memory_format());
+}
+
 at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
                         int64_t quant_max, c10::ScalarType dtype) {
   check_float(kQuantizeName, x);
@@ -63,15 +70,17 @@ at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, i
   check_scale(kQuantizeName, scale);
   check_range(dtype, zero_point, quant_min, quant_max);
   const float inverse = 1.0F / static_cast<float>(scale);
-  // A tiny scale has an infinite inverse, and 0 times that is NaN too.
-  const at::Tensor steps = (x * inverse).round_();
-  return steps.masked_fill_(at::isnan(steps), 0).add_(zero_point).clamp_(quant_min, quant_max).to(dtype);
+  // The zero point takes part in the rounding, as in ATen: halves go to the even byte. A tiny scale has an
+  // infinite inverse, and 0 times that is NaN too.
+  const at::Tensor steps = (x * inverse).add_(zero_point).round_();
+  steps.masked_fill_(at::isnan(steps), quant_max).clamp_(quant_min, quant_max);
+  return dense_like(x, dtype).copy_(steps);
 }
 
 at::Tensor quantize_meta(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
                          int64_t quant_max, c10::ScalarType dtype) {
   check_bytes(kQuantizeName, dtype);
-  return at::empty_like(x, x.options().dtype(dtype));
+  return dense_like(x, dtype);
 }
 
 at::Tensor dequantize_cpu(const at::Tensor& q, double scale, int64_t zero_point) {

@@ -53,10 +53,9 @@ std::optional<Quantized> try_quantized(const Node& node) {
 
 int64_t Quantized::quantize(float x) const {
   const float inverse = 1.0F / affine.scale;
-  const float steps = std::nearbyint(x * inverse);
-  if (std::isnan(steps)) return affine.zero_point;
-  const float shifted = steps + static_cast<float>(affine.zero_point);
-  return static_cast<int64_t>(std::clamp(shifted, static_cast<float>(least), static_cast<float>(largest)));
+  const float steps = std::nearbyint(x * inverse + static_cast<float>(affine.zero_point));
+  if (std::isnan(steps)) return largest;
+  return static_cast<int64_t>(std::clamp(steps, static_cast<float>(least), static_cast<float>(largest)));
 }
 
 bool is_byte(const Value* value) {

@@ -11,10 +11,19 @@
 
 namespace halftone {
 
+/// Who computes convolutions in float32 with constant weights.
+enum class ConvChoice {
+  kHalftone,  ///< our kernels
+  kMkldnn,    ///< mkldnn's, that libtorch brings, wherever they can; the plan then runs on ATen's threads
+  kFastest,   ///< both are timed, once a problem, while a plan is made; ours unless mkldnn's are clearly
+              ///< faster
+};
+
 struct CompileOptions {
   std::vector<std::string> disabled_passes;  ///< by name; see compile_passes()
   size_t max_plans = 32;  ///< shapes that are kept ready; the one that was not used for longest makes room
   int threads = 0;        ///< of one run, at most; 0: as many as ATen has (at::set_num_threads)
+  ConvChoice convolutions = ConvChoice::kHalftone;
 };
 
 /// What multiplies: decides how fast a step could be.
@@ -33,6 +42,7 @@ struct StepReport {
 struct PlanReport {
   std::vector<StepReport> steps;
   std::vector<std::string> left_to_aten;  ///< what, where, and why
+  std::vector<std::string> choices;       ///< ConvChoice: which kernel a convolution got, and why
   size_t arena_bytes = 0;
   int threads = 1;          ///< of a run that has the process to itself
   std::string interpreted;  ///< why the whole graph runs in the interpreter; empty where it does not

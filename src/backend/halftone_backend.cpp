@@ -8,6 +8,15 @@
 namespace halftone {
 namespace {
 
+ConvChoice conv_choice(const c10::IValue& value) {
+  const std::string name = value.isString() ? value.toStringRef() : "";
+  if (name == "halftone") return ConvChoice::kHalftone;
+  if (name == "mkldnn") return ConvChoice::kMkldnn;
+  if (name == "fastest") return ConvChoice::kFastest;
+  fail(ErrorCode::kInvalidArgument,
+       "backend halftone: option convolutions must be \"halftone\", \"mkldnn\" or \"fastest\"");
+}
+
 CompileOptions compile_options(const CompilerOptions& given) {
   CompileOptions options;
   const auto number = [&given](const char* name, int64_t otherwise) {
@@ -19,6 +28,8 @@ CompileOptions compile_options(const CompilerOptions& given) {
   };
   options.threads = static_cast<int>(number("threads", options.threads));
   options.max_plans = static_cast<size_t>(number("max_plans", static_cast<int64_t>(options.max_plans)));
+  if (const auto found = given.find("convolutions"); found != given.end())
+    options.convolutions = conv_choice(found->second);
   if (const auto found = given.find("disabled_passes"); found != given.end()) {
     if (!found->second.isList())
       fail(ErrorCode::kInvalidArgument, "backend halftone: option disabled_passes must be a list of names");
@@ -33,7 +44,7 @@ CompileOptions compile_options(const CompilerOptions& given) {
 std::vector<NamedCompiler> halftone_backends() {
   const GraphCompiler compiler = [](const std::shared_ptr<GraphModule>& module,
                                     const std::vector<c10::IValue>&, const CompilerOptions& options) {
-    warn_of_unknown_options("halftone", options, {"threads", "max_plans", "disabled_passes"});
+    warn_of_unknown_options("halftone", options, {"threads", "max_plans", "disabled_passes", "convolutions"});
     return function_of(module, refuse_gradients(*module, compile(module, compile_options(options))));
   };
   return {

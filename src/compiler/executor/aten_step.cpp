@@ -36,7 +36,10 @@ bool same_layout(const at::Tensor& tensor, const Slot& slot) {
 /// Some operators give back an operand, or a view of it, without saying so; its memory may be used again
 /// before the result is.
 bool may_share_memory(const at::Tensor& result, const c10::IValue& operand) {
-  if (operand.isTensor()) return operand.toTensor().defined() && result.is_alias_of(operand.toTensor());
+  if (operand.isTensor()) {
+    const at::Tensor& tensor = operand.toTensor();  // weights in mkldnn's layout have no storage
+    return tensor.defined() && tensor.has_storage() && result.is_alias_of(tensor);
+  }
   if (!operand.isTensorList()) return false;
   for (const at::Tensor& each : operand.toTensorVector()) {
     if (result.is_alias_of(each)) return true;

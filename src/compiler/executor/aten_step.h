@@ -15,15 +15,17 @@ struct AtenOutput {
 
 class AtenStep final : public Step {
  public:
-  AtenStep(const c10::OperatorHandle& op, std::vector<StepOperand> operands, std::vector<AtenOutput> outputs)
-      : op_(op), operands_(std::move(operands)), outputs_(std::move(outputs)) {}
+  AtenStep(const c10::OperatorHandle& op, std::vector<StepOperand> operands, std::vector<AtenOutput> outputs,
+           const char* name = "aten")
+      : op_(op), operands_(std::move(operands)), outputs_(std::move(outputs)), name_(name) {}
   void run(Frame& frame) const override;
-  std::string kernel() const override { return "aten"; }
+  std::string kernel() const override { return name_; }
 
  private:
   c10::OperatorHandle op_;
   std::vector<StepOperand> operands_;
   std::vector<AtenOutput> outputs_;
+  const char* name_;
 };
 
 /// The slot as a tensor on the frame's memory. Borrows the memory where the slot lies in the arena.

@@ -62,6 +62,7 @@ struct CompiledModel::State {
   size_t user_inputs = 0;
   std::string needs_session;  ///< why; empty where it does not
   int threads = 0;
+  ConvChoice convolutions = ConvChoice::kHalftone;
   std::vector<std::string> log;
   std::unique_ptr<compiler::PlanCache> plans;
 
@@ -86,7 +87,7 @@ std::shared_ptr<const PlanEntry> CompiledModel::State::make(const CallInputs& in
                                                             const SymbolBindings& bindings) const {
   auto made = std::make_shared<PlanEntry>();
   try {
-    compiler::PlanInputs plan_inputs{inputs.collect(), {}, bindings, threads_now()};
+    compiler::PlanInputs plan_inputs{inputs.collect(), {}, bindings, threads_now(), convolutions};
     for (size_t i = 0; i < inputs.size(); ++i) plan_inputs.is_constant.push_back(inputs.is_constant(i));
     made->plan = compiler::Planner(*graph, plan_inputs).make();
   } catch (const compiler::NotPlannable& reason) {
@@ -169,6 +170,7 @@ PlanReport CompiledModel::report(const std::vector<c10::IValue>& inputs) const {
                             step->work.bytes, step->work.operations, step->work.arithmetic});
   }
   report.left_to_aten = ready->plan->left_to_aten;
+  report.choices = ready->plan->choices;
   report.arena_bytes = ready->plan->arena_bytes;
   return report;
 }
@@ -205,6 +207,7 @@ std::shared_ptr<const CompiledModel> compile(std::shared_ptr<const GraphModule> 
   compiler::run_passes(*state->graph, tensors, module->ranges, options.disabled_passes, state->log);
   state->check = std::make_unique<const InputCheck>(*module);
   state->threads = options.threads;
+  state->convolutions = options.convolutions;
   const std::vector<bool> written = inputs_written_in_place(*state->graph);
   std::set<std::string> mutated;
   for (const GraphOutput& output : state->graph->outputs()) {

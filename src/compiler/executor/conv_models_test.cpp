@@ -217,6 +217,39 @@ TEST(ConvModels, EveryPoolingOperator) {
   }
 }
 
+TEST(ConvModels, MkldnnWhereItIsAskedFor) {
+  at::manual_seed(28);
+  NetWriter net("%x: user \"x\" f32[s0, 8, 12, 12]");
+  const std::string t = "f32[s0, 8, 12, 12]";
+  const auto conv = [&](const std::string& x, const char* activation) {
+    const std::string y = net.add(t, fmt::format("aten::conv2d({}, {}, {}, [1, 1], [1, 1])", x,
+                                                 net.weight({8, 8, 3, 3}), net.weight({8})));
+    return net.add(t, fmt::format(fmt::runtime(activation), y));
+  };
+  std::string y = conv("%x", "aten::relu({})");
+  std::string z = conv(y, "aten::silu({})");
+  z = net.add(t, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", z, net.weight({8, 8, 3, 3})));
+  y = net.add(t, fmt::format("aten::relu({})", net.add(t, fmt::format("aten::add.Tensor({}, {})", z, y))));
+  y = conv(y, "aten::hardtanh({}, 0.0, 6.0)");
+  y = conv(y, "aten::gelu({})");
+  y = net.add("f32[s0, 4, 24, 24]",
+              fmt::format("aten::conv_transpose2d.input({}, {}, None, [2, 2])", y, net.weight({8, 4, 2, 2})));
+  const auto module = net.make(y);
+  const std::vector<c10::IValue> inputs = {at::randn({2, 8, 12, 12})};
+  const auto expected = Session(module).run(inputs);
+  const auto mkldnn = compile(module, {.convolutions = ConvChoice::kMkldnn});
+  expect_close(mkldnn->run(inputs), expected, "mkldnn");
+  const PlanReport report = mkldnn->report(inputs);
+  EXPECT_EQ(steps_of(report, "mkldnn"), 5);
+  EXPECT_EQ(steps_of(report, "fp32_conv"), 1) << "a transposed one, which it does not have";
+  EXPECT_EQ(report.choices.size(), 6u);
+  EXPECT_THAT(report.choices, testing::Contains(testing::HasSubstr("not transposed")));
+  EXPECT_EQ(report.left_to_aten.size(), 5u);
+  const auto fastest = compile(module, {.convolutions = ConvChoice::kFastest});
+  expect_close(fastest->run(inputs), expected, "the fastest");
+  EXPECT_THAT(fastest->report(inputs).choices, testing::Contains(testing::HasSubstr(" ms, mkldnn ")));
+}
+
 TEST(ConvModels, WeightsThatAreInputsStayWithAten) {
   at::manual_seed(26);
   const auto module = module_from_text(

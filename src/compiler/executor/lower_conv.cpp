@@ -1,6 +1,7 @@
 // halftone::conv on the kernels of kernels/fp32_conv.
 #include "base/errors.h"
 #include "compiler/executor/channels_last.h"
+#include "compiler/executor/conv_candidates.h"
 #include "compiler/executor/lower.h"
 #include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/fp32_conv/pack.h"
@@ -83,6 +84,9 @@ class ConvLowering {
   std::unique_ptr<Step> lower() {
     if (!read()) return nullptr;
     read_shape();
+    if (planner_.convolutions() != ConvChoice::kHalftone && step_->shape.batch > 0) {
+      if (auto mkldnn = try_mkldnn_step()) return mkldnn;
+    }
     if (const Slot* residual = planner_.tensor(node_, "residual"))
       step_->residual = planner_.rows(channels_at_the_end(*residual), node_);
     bind_input();
@@ -146,6 +150,47 @@ class ConvLowering {
     shape.dilation = numbers("dilation", 1);
     shape.out = extent_of(c10::IntArrayRef(out).slice(2), 1);
     shape.transposed = planner_.constant(node_, "transposed").toBool();
+  }
+
+  ConvCandidate candidate() const {
+    const std::vector<int64_t> padding = planner_.constant(node_, "padding").toIntVector();
+    const auto dims = static_cast<size_t>(weight_.dim()) - 2;
+    return {step_->shape,
+            dims,
+            padding.size() != dims,
+            step_->activate,
+            weight_,
+            step_->bias,
+            planner_.tensor(node_, "residual") != nullptr};
+  }
+
+  /// mkldnn's, where that was asked for or is faster; what was chosen is noted.
+  std::unique_ptr<Step> try_mkldnn_step() {
+    const ConvCandidate both = candidate();
+    const auto note = [&](const std::string& why) {
+      planner_.note_choice(fmt::format("convolution in layer \"{}\": {}", node_.source().layer, why));
+    };
+    if (const char* refusal = mkldnn_conv_refusal(both)) {
+      note(fmt::format("our kernel: {}", refusal));
+      return nullptr;
+    }
+    std::string why = "mkldnn was asked for";
+    if (planner_.convolutions() == ConvChoice::kFastest) {
+      const auto& kernel = kernels::choose_fp32_conv({both.shape});
+      const ConvTimes times =
+          time_conv(both, kernel, packed_conv(kernel, both.shape, weight_), planner_.threads());
+      why = fmt::format("{} {:.3f} ms, mkldnn {:.3f} ms", kernel.name, times.ours, times.mkldnn);
+      if (!times.mkldnn_is_clearly_faster()) {
+        note("our kernel: " + why);
+        return nullptr;
+      }
+    }
+    note("mkldnn: " + why);
+    const Slot x = *planner_.tensor(node_, "x");
+    const Slot* residual = planner_.tensor(node_, "residual");
+    const Slot kept = residual ? *residual : Slot();  // defining an output moves the planner's values
+    return mkldnn_conv_step(both, x, residual ? &kept : nullptr,
+                            planner_.define_by_aten(node_, "mkldnn: " + why));
   }
 
   void bind_input() {

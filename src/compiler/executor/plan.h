@@ -135,6 +135,7 @@ class Plan {
   size_t arena_bytes = 0;
   int threads = 1;                        ///< at most: scratch memory is made for so many
   std::vector<std::string> left_to_aten;  ///< "aten::sort in layer …: no native kernel"
+  std::vector<std::string> choices;       ///< where several could compute a node: which one does, and why
 
   Plan() = default;
   ~Plan();

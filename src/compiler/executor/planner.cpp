@@ -439,6 +439,13 @@ Operand Planner::define_strided(const Value* value, c10::ScalarType dtype, c10::
   return slot.operand();
 }
 
+Slot Planner::define_by_aten(const Node& node, const std::string& reason) {
+  plan_->left_to_aten.push_back(fmt::format("{}: {}", describe(node), reason));
+  const Slot slot = dynamic_slot(node.output());
+  values_[node.output()].data = slot;
+  return slot;
+}
+
 Operand Planner::scratch(size_t bytes) {
   const int buffer = static_cast<int>(plan_->buffers.size());
   plan_->buffers.push_back(

@@ -49,6 +49,7 @@ struct PlanInputs {
   std::vector<bool> is_constant;
   SymbolBindings bindings;
   int threads = 1;
+  ConvChoice convolutions = ConvChoice::kHalftone;
 };
 
 /// A tensor seen as rows × k; strides count elements.
@@ -90,12 +91,18 @@ class Planner {
   /// The same with strides of the caller's choice; they must be dense.
   Operand define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
                          c10::IntArrayRef strides);
+  /// The same for a result that the step at hand gets from the dispatcher, whatever memory that is; `reason`
+  /// goes to the report.
+  Slot define_by_aten(const Node& node, const std::string& reason);
   /// The step at hand may write `result`, an output that it defined, over the operand at `source`, element by
   /// element: that memory serves twice where nobody else reads the operand afterwards.
   void may_overwrite(const Operand& result, const Operand& source);
   /// Memory that the step at hand alone uses.
   Operand scratch(size_t bytes);
   int threads() const { return inputs_.threads; }
+  ConvChoice convolutions() const { return inputs_.convolutions; }
+  /// A line for the report: what was chosen, and why.
+  void note_choice(std::string line) { plan_->choices.push_back(std::move(line)); }
   /// The slot as rows of its last dimension, neighbours in memory; a copy is planned first where its strides
   /// are others.
   Rows rows(const Slot& slot, const Node& node);

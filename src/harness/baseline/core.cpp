@@ -17,9 +17,9 @@
 namespace halftone::baseline {
 namespace {
 
-/// What a linear or a norm can do where it writes its result.
-constexpr const char* kEpiloguePasses[] = {"fuse_activation", "fuse_residual", "fuse_norm_sum",
-                                           "quantize_once"};
+/// What a linear, a convolution or a norm can do where it writes its result.
+constexpr const char* kEpiloguePasses[] = {"fuse_activation",    "fuse_residual", "fuse_conv_activation",
+                                           "fuse_conv_residual", "fuse_norm_sum", "quantize_once"};
 /// Passes that give the same numbers and do not always pay.
 constexpr const char* kOptionalPasses[] = {"join_linears", "patches_to_linear", "quantize_once"};
 

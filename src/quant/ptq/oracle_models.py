@@ -342,6 +342,14 @@ MODELS = {
 }
 
 
+# Exported with any number of images.
+DYNAMIC = ("resnet_x86", "shapes", "detector")
+
+
+def dynamic_shapes(name):
+    return ({0: torch.export.Dim("batch", min=1, max=64)},) if name in DYNAMIC else None
+
+
 def random_statistics(model, made):
     """Batch norms as after training: no two channels alike."""
     for module in model.modules():

@@ -57,7 +57,8 @@ class Model:
         config = oracle.backend_of(backend)
         base = pathlib.Path(folder, name)
         with torch.no_grad():
-            torch.export.save(torch.export.export(model, calibration[0]), base.with_suffix(".pt2"))
+            exported = torch.export.export(model, calibration[0], dynamic_shapes=oracle_models.dynamic_shapes(name))
+        torch.export.save(exported, base.with_suffix(".pt2"))
         data = {f"{i}.{j}": x.contiguous() for i, sample in enumerate(calibration) for j, x in enumerate(sample)}
         save_file({**data, **{f"test.{j}": x.contiguous() for j, x in enumerate(test)}}, f"{base}.data.safetensors")
         pathlib.Path(f"{base}.backend.json").write_text(json.dumps(oracle.backend_json(config)))
@@ -144,4 +145,4 @@ class Oracle(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=sys.argv[:1], warnings="ignore")

@@ -9,6 +9,7 @@
 #include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/embedding_rows/embedding_rows.h"
+#include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
@@ -49,6 +50,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "int4_weight_only_linear", int4_weight_only_kernels());
   append(all, "int4_dynamic_linear", int4_dynamic_kernels());
   append(all, "fp32_linear", fp32_linear_kernels());
+  append(all, "fp32_conv", fp32_conv_kernels());
   append(all, "bf16_linear", bf16_linear_kernels());
   append(all, "fp8_linear", fp8_linear_kernels());
   append(all, "embedding_rows", embedding_rows_kernels());

@@ -30,6 +30,15 @@ struct Fp32ConvCall {
 void gather_pixels(const Fp32ConvCall& call, const ConvPhase& phase, const float* zeros, int64_t first,
                    int64_t count, const float** rows, int64_t* out);
 
+/// The same for rows of taps at once, which are neighbours in memory where all channels of neighbouring
+/// pixels are: rows[line · count + i] is [taps in the width][channels]. Lines that begin or end outside are
+/// copied to `edges`, which has room for all.
+void gather_lines(const Fp32ConvCall& call, const ConvPhase& phase, const float* zeros, int64_t first,
+                  int64_t count, const float** rows, int64_t* out, float* edges);
+
+/// Whether gather_lines may be used.
+bool conv_lines_are_neighbours(const Fp32ConvCall& call, const ConvPhase& phase);
+
 /// The same pixels' patches, copied: [count][taps of the phase][channels of the group], any strides.
 void gather_patches(const Fp32ConvCall& call, const ConvPhase& phase, int64_t group, int64_t first,
                     int64_t count, float* patches);

@@ -133,8 +133,8 @@ TEST(Fp32Conv, TransposedWithOutputPadding) {
 }
 
 TEST(Fp32Conv, EpiloguesApplyInOrder) {
-  for (const ConvShape& s : {conv_shape_2d(16, 37, 5, 3, 1, 1), conv_shape_2d(21, 21, 5, 3, 1, 1, 1, 21),
-                             conv_shape_2d(16, 32, 7, 3, 1, 1)}) {
+  for (const ConvShape& s : {conv_shape_2d(16, 37, 5, 3, 1, 1), conv_shape_2d(300, 32, 3, 1),
+                             conv_shape_2d(21, 21, 5, 3, 1, 1, 1, 21), conv_shape_2d(16, 32, 7, 3, 1, 1)}) {
     const ConvLayer layer(s);
     for (const Fp32ConvKernel& kernel : conv_test_kernels(s)) {
       const std::vector<float> sums = layer.floats(kernel);
@@ -230,7 +230,12 @@ TEST(Fp32Conv, NanAndInfinityReachTheOutputsThatReadThem) {
       layer.x[(3 * 8 + 4) * 17 + 16] = bad;
       for (const Fp32ConvKernel& kernel : conv_test_kernels(s)) {
         const std::vector<float> y = layer.floats(kernel);
+        Fp32ConvArgs relu = layer.args();
+        relu.activate.kind = ConvActivation::kRelu;
+        SerialSplitter serial;
+        const std::vector<float> positive = layer.floats(kernel, relu, serial);
         for (size_t i = 0; i < y.size(); ++i) {
+          ASSERT_EQ(std::isnan(positive[i]), std::isnan(y[i])) << kernel.name << " " << i;
           const int64_t channel = static_cast<int64_t>(i) % s.out_channels;
           const int64_t pixel = static_cast<int64_t>(i) / s.out_channels;
           const bool near = std::abs(pixel / 8 - 3) <= 1 && std::abs(pixel % 8 - 4) <= 1;

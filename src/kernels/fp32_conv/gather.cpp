@@ -16,28 +16,11 @@ void gather_row(const float* line, int64_t at, int64_t step, int64_t size, int64
   for (int64_t i = 0; i < count; ++i, at += step) rows[i] = inside(at, size) ? line + at * stride : zeros;
 }
 
-// `memcpy` is a call, and these are short.
-inline void copy_floats(const float* from, int64_t count, float* to) {
-  struct Four {
-    float v[4];
-  };
-  int64_t i = 0;
-  for (; i + 4 <= count; i += 4) *reinterpret_cast<Four*>(to + i) = *reinterpret_cast<const Four*>(from + i);
-  for (; i < count; ++i) to[i] = from[i];
-}
-
 // One row of a pixel's taps, [taps][channels].
 void copy_taps(const float* line, int64_t at, const ConvPhase& phase, const Fp32ConvCall& call,
                int64_t channels, float* to) {
   const ConvStrides& strides = call.args.x_strides;
   const int64_t step = phase.in_tap_step[2], width = call.shape.in[2], taps = phase.taps[2];
-  if (step == 1 && strides.channel == 1 && strides.pixel[2] == channels) {  // neighbours in memory
-    const int64_t begin = std::clamp<int64_t>(-at, 0, taps), end = std::clamp(width - at, begin, taps);
-    std::fill(to, to + begin * channels, 0.0f);
-    copy_floats(line + (at + begin) * channels, (end - begin) * channels, to + begin * channels);
-    std::fill(to + end * channels, to + taps * channels, 0.0f);
-    return;
-  }
   for (int64_t t = 0; t < taps; ++t, at += step, to += channels) {
     if (!inside(at, width)) {
       std::fill(to, to + channels, 0.0f);
@@ -69,6 +52,39 @@ void gather_pixels(const Fp32ConvCall& call, const ConvPhase& phase, const float
       }
     }
     done += run;
+  }
+}
+
+bool conv_lines_are_neighbours(const Fp32ConvCall& call, const ConvPhase& phase) {
+  const ConvStrides& strides = call.args.x_strides;
+  return call.shape.groups == 1 && strides.channel == 1 && strides.pixel[2] == call.shape.in_channels &&
+         phase.in_tap_step[2] == 1;
+}
+
+void gather_lines(const Fp32ConvCall& call, const ConvPhase& phase, const float* zeros, int64_t first,
+                  int64_t count, const float** rows, int64_t* out, float* edges) {
+  const ConvShape& s = call.shape;
+  const ConvStrides& strides = call.args.x_strides;
+  ConvPixelWalk walk(s, phase, first);
+  for (int64_t i = 0; i < count; ++i, walk.next()) {
+    out[i] = walk.out();
+    const float* image = call.args.x + walk.image() * strides.batch;
+    const bool whole = walk.in(2) >= 0 && walk.in(2) + phase.taps[2] <= s.in[2];
+    const float** to = rows + i;
+    for (int64_t d = 0, z = walk.in(0); d < phase.taps[0]; ++d, z += phase.in_tap_step[0]) {
+      for (int64_t h = 0, y = walk.in(1); h < phase.taps[1]; ++h, y += phase.in_tap_step[1], to += count) {
+        const float* line = image + z * strides.pixel[0] + y * strides.pixel[1];
+        if (!inside(z, s.in[0]) || !inside(y, s.in[1])) {
+          *to = zeros;
+        } else if (whole) {
+          *to = line + walk.in(2) * strides.pixel[2];
+        } else {
+          copy_taps(line, walk.in(2), phase, call, s.in_channels, edges);
+          *to = edges;
+          edges += phase.taps[2] * s.in_channels;
+        }
+      }
+    }
   }
 }
 

@@ -3,8 +3,9 @@
 // A task has some tiles of pixels and some panels. The depth (taps times channels) is cut into slabs of about
 // 256 steps, 16 KB of a panel: the slab stays in the first-level cache while all tiles of the task are
 // multiplied with it, and the tiles' own part of the depth stays in the second while all panels pass by.
-// Pixels are read where they are, through a pointer for each tap; with few channels (and for inputs whose
-// channels are not neighbours) their patches are copied first, and the taps become channels.
+// Pixels are read where they are, through a pointer for each tap. With few channels a pointer serves a whole
+// row of taps, if those are neighbours in memory; if they are not (and for inputs whose channels are not)
+// patches are copied, and all taps become channels.
 #include <algorithm>
 
 #include "kernels/common/packed_block.h"
@@ -18,7 +19,15 @@ constexpr int64_t kTaskPixels = 108;
 constexpr int64_t kSlabSteps = 256;
 constexpr int64_t kGemmSumFloats = 32 * 1024;
 constexpr int64_t kPatchFloats = 64 * 1024;
-constexpr int64_t kPatchChannels = 16;  // fewer are copied
+constexpr int64_t kPixelChannels = 16;  // fewer are not worth a pointer of their own
+
+enum class Reading { kPixels, kLines, kPatches };
+
+Reading reading_of(const Fp32ConvCall& call, const ConvPhase& phase) {
+  if (call.args.x_strides.channel != 1) return Reading::kPatches;
+  if (phase.tap_count() <= 1 || call.shape.group_in_channels() >= kPixelChannels) return Reading::kPixels;
+  return conv_lines_are_neighbours(call, phase) ? Reading::kLines : Reading::kPatches;
+}
 
 // What a thread writes to.
 struct GemmScratch {
@@ -35,12 +44,13 @@ struct GemmSpace {
   int64_t* out;
   float* patches;
   float* sums;
-  int64_t row_count, patch_floats;
+  int64_t row_count, patch_floats, zero_count;
 
   GemmSpace(const Fp32ConvKernel& kernel, const ConvShape& s, int threads, Workspace& space)
       : row_count(s.taps() * kTaskPixels),
-        patch_floats(std::max(kPatchFloats, kernel.rows * s.taps() * s.group_in_channels())) {
-    zeros = space.take<float>(s.in_channels);
+        patch_floats(std::max(kPatchFloats, kernel.rows * s.taps() * s.group_in_channels())),
+        zero_count(std::max(s.in_channels, s.kernel[2] * kPixelChannels)) {
+    zeros = space.take<float>(zero_count);
     rows = space.take<const float*>(threads * row_count);
     out = space.take<int64_t>(threads * kTaskPixels);
     patches = space.take<float>(threads * patch_floats);
@@ -82,27 +92,32 @@ struct GemmCut {
 // The tiles of one task.
 class GemmTask {
  public:
-  GemmTask(const Fp32ConvCall& call, const ConvPhase& phase, const GemmCut& cut, bool patches,
+  GemmTask(const Fp32ConvCall& call, const ConvPhase& phase, const GemmCut& cut, Reading reading,
            int64_t first_tile, int64_t last_tile, const GemmScratch& scratch)
       : call_(call),
         phase_(phase),
         cut_(cut),
-        patches_(patches),
+        reading_(reading),
         first_tile_(first_tile),
         last_tile_(last_tile),
         first_pixel_(cut.tiles.begin(first_tile)),
         pixels_(cut.tiles.begin(last_tile) - first_pixel_),
         scratch_(scratch),
-        taps_(patches ? 1 : phase.tap_count()),
-        channels_(call.shape.group_in_channels() * (patches ? phase.tap_count() : 1)) {}
+        taps_(reading == Reading::kPixels  ? phase.tap_count()
+              : reading == Reading::kLines ? phase.taps[0] * phase.taps[1]
+                                           : 1),
+        channels_(call.shape.group_in_channels() * (taps_ == 0 ? 1 : phase.tap_count() / taps_)) {}
 
   void run(int64_t first_panel, int64_t last_panel, const float* zeros) {
-    if (patches_) {
+    if (reading_ == Reading::kPatches) {
       ConvPixelWalk walk(call_.shape, phase_, first_pixel_);
       for (int64_t i = 0; i < pixels_; ++i, walk.next()) {
         scratch_.out[i] = walk.out();
         scratch_.rows[i] = scratch_.patches + i * channels_;
       }
+    } else if (reading_ == Reading::kLines) {
+      gather_lines(call_, phase_, zeros, first_pixel_, pixels_, scratch_.rows, scratch_.out,
+                   scratch_.patches);
     } else {
       gather_pixels(call_, phase_, zeros, first_pixel_, pixels_, scratch_.rows, scratch_.out);
     }
@@ -111,7 +126,8 @@ class GemmTask {
     for (int64_t group = -1; first_panel < last_panel;) {
       if (first_panel / group_panels != group) {
         group = first_panel / group_panels;
-        if (patches_) gather_patches(call_, phase_, group, first_pixel_, pixels_, scratch_.patches);
+        if (reading_ == Reading::kPatches)
+          gather_patches(call_, phase_, group, first_pixel_, pixels_, scratch_.patches);
       }
       const int64_t end = std::min({last_panel, (group + 1) * group_panels, first_panel + chunk});
       multiply(group, first_panel, end);
@@ -148,15 +164,24 @@ class GemmTask {
     const ConvShape& s = call_.shape;
     const int64_t tile_n = call_.kernel.tile_n, ic = s.group_in_channels();
     const int64_t panel_floats = ic * s.taps() * tile_n;
-    const float* w =
-        call_.weights + panel * panel_floats + ((phase_.tap_offset + slab.tap) * ic + slab.channel) * tile_n;
+    const float* w = call_.weights + panel * panel_floats +
+                     (phase_.tap_offset * ic + slab.tap * channels_ + slab.channel) * tile_n;
     const int64_t steps = std::max<int64_t>(1, slab.taps * slab.channels);
     const int64_t tiles = last_tile_ - first_tile_, share = steps * tile_n / tiles;
     // Beyond the last panel the hint points past the block: harmless, but no pointer may be formed there.
     const float* next = panel + 1 < cut_.panels ? w + panel_floats : w;
-    Fp32ConvStep step{scratch_.rows + slab.tap * pixels_,         pixels_,       0,      slab.taps,
-                      slab.channel + (patches_ ? 0 : group * ic), slab.channels, w,      ic * tile_n,
-                      slab.tap > 0 || slab.channel > 0,           sums,          tile_n, next,
+    Fp32ConvStep step{scratch_.rows + slab.tap * pixels_,
+                      pixels_,
+                      0,
+                      slab.taps,
+                      slab.channel + (reading_ == Reading::kPixels ? group * ic : 0),
+                      slab.channels,
+                      w,
+                      channels_ * tile_n,
+                      slab.tap > 0 || slab.channel > 0,
+                      sums,
+                      tile_n,
+                      next,
                       share * int64_t{sizeof(float)} / steps};
     for (int64_t t = first_tile_; t < last_tile_; ++t) {
       step.count = cut_.tiles.rows(t);
@@ -180,7 +205,7 @@ class GemmTask {
   const Fp32ConvCall& call_;
   const ConvPhase& phase_;
   const GemmCut& cut_;
-  bool patches_;
+  Reading reading_;
   int64_t first_tile_, last_tile_, first_pixel_, pixels_;
   GemmScratch scratch_;
   int64_t taps_, channels_;
@@ -195,18 +220,18 @@ void fp32_conv_gemm_space(const Fp32ConvKernel& kernel, const ConvShape& s, int 
 void run_fp32_conv_gemm(const Fp32ConvCall& call, Workspace& space, Splitter& splitter) {
   const ConvShape& s = call.shape;
   const GemmSpace scratch(call.kernel, s, splitter.threads(), space);
-  std::fill(scratch.zeros, scratch.zeros + s.in_channels, 0.0f);
-  const bool patches =
-      call.args.x_strides.channel != 1 || (s.taps() > 1 && s.group_in_channels() < kPatchChannels);
+  std::fill(scratch.zeros, scratch.zeros + scratch.zero_count, 0.0f);
   for (int64_t p = 0; p < conv_phase_count(s); ++p) {
     const ConvPhase phase = conv_phase(s, p);
     if (phase.pixels() == 0) continue;
+    const Reading reading = reading_of(call, phase);
     const int64_t patch = std::max<int64_t>(1, phase.tap_count() * s.group_in_channels());
-    const int64_t most = patches ? std::min(kTaskPixels, scratch.patch_floats / patch) : kTaskPixels;
+    const int64_t most =
+        reading == Reading::kPixels ? kTaskPixels : std::min(kTaskPixels, scratch.patch_floats / patch);
     const GemmCut cut(call, phase, most, splitter.threads());
     splitter.run(cut.tasks(), [&](int64_t task, int thread) {
       const int64_t part = task / cut.panel_parts, panel_part = task % cut.panel_parts;
-      GemmTask(call, phase, cut, patches, cut.first_tile(part), cut.first_tile(part + 1), scratch.of(thread))
+      GemmTask(call, phase, cut, reading, cut.first_tile(part), cut.first_tile(part + 1), scratch.of(thread))
           .run(cut.first_panel(panel_part), cut.first_panel(panel_part + 1), scratch.zeros);
     });
   }

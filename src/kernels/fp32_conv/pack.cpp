@@ -132,6 +132,7 @@ void winograd_weights(int m, const double g[3], double* u) {
 
 size_t fp32_conv_packed_bytes(const Fp32ConvKernel& kernel, const ConvShape& s) {
   check_conv_shape("fp32_conv", s);
+  check_fp32_conv_fits(kernel, s, false);
   const int m = winograd_outputs(kernel.algorithm);
   const int64_t taps = m > 0 ? int64_t{m + 2} * (m + 2) : s.taps();
   const bool depthwise = kernel.algorithm == ConvAlgorithm::kDepthwise;
@@ -145,7 +146,6 @@ size_t fp32_conv_packed_bytes(const Fp32ConvKernel& kernel, const ConvShape& s) 
 void pack_fp32_conv(const Fp32ConvKernel& kernel, const ConvShape& s, const float* w, void* out) {
   const size_t bytes = fp32_conv_packed_bytes(kernel, s);
   if (w == nullptr) fail(ErrorCode::kInvalidArgument, "fp32_conv: no weights to pack");
-  check_fp32_conv_fits(kernel, s, false);
   begin_packed(kConvKind, conv_header(kernel, s), out, bytes);
   auto* weights = reinterpret_cast<float*>(static_cast<PackedHeader*>(out) + 1);
   if (kernel.algorithm == ConvAlgorithm::kGemm) return pack_gemm(s, kernel.tile_n, w, weights);

@@ -144,7 +144,29 @@ TEST(ConvModels, UnetWithTransposedConvolutionsAndCat) {
   const PlanReport report = expect_compiled(net.make(y), images({0, 3, 16, 16}, {2, 1}));
   EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
   EXPECT_EQ(steps_of(report, "fp32_conv"), 5);
-  EXPECT_EQ(steps_of(report, "copy"), 2) << "the parts of cat in one, and the result";
+  EXPECT_EQ(steps_of(report, "copy"), 1) << "the result";
+}
+
+// Dense blocks join all that came before, again and again; a part may stand twice in a cat, and in two cats.
+TEST(ConvModels, PartsOfCatsAreWrittenInPlace) {
+  at::manual_seed(29);
+  NetWriter net("%x: user \"x\" f32[s0, 4, 9, 9]");
+  const auto type = [](int64_t channels) { return fmt::format("f32[s0, {}, 9, 9]", channels); };
+  const auto conv = [&](const std::string& x, int64_t in, int64_t out) {
+    return net.add(type(out),
+                   fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", x, net.weight({out, in, 3, 3})));
+  };
+  const std::string a = conv("%x", 4, 6), b = conv(a, 6, 5);
+  const std::string ab = net.add(type(11), fmt::format("aten::cat([{}, {}], 1)", a, b));
+  const std::string c = conv(ab, 11, 7);
+  const std::string abc = net.add(type(29), fmt::format("aten::cat([{}, {}, {}, {}], 1)", a, b, c, ab));
+  const std::string d = conv(abc, 29, 8);
+  const std::string dd = net.add(type(20), fmt::format("aten::cat([{}, %x, {}], -3)", d, d));
+  const std::string p = net.add("f32[s0, 20, 4, 4]", fmt::format("aten::max_pool2d({}, [2, 2])", dd));
+  const PlanReport report =
+      expect_compiled(net.make(fmt::format("{}, {}", p, dd)), images({0, 4, 9, 9}, {1, 3}));
+  EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
+  EXPECT_EQ(steps_of(report, "nothing"), 1) << "the first cat has nothing left to do";
 }
 
 TEST(ConvModels, MobileNetWithGates) {

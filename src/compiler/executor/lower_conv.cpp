@@ -26,6 +26,7 @@ class ConvStep final : public Step {
   ConvShape shape;
   at::Tensor block, bias;
   Operand x, y, workspace;
+  int64_t y_stride = 0;  ///< from pixel to pixel
   kernels::ConvStrides x_strides;
   Rows residual;  ///< operand not valid: none
   kernels::ConvActivate activate;
@@ -41,7 +42,7 @@ class ConvStep final : public Step {
     args.residual_stride = residual.stride;
     args.activate = activate;
     args.out = frame.at<float>(y);
-    args.out_stride = shape.out_channels;
+    args.out_stride = y_stride;
     args.workspace = frame.at<void>(workspace);
     args.workspace_bytes = workspace_bytes;
     kernels::fp32_conv(*chosen, shape, args, *frame.splitter);
@@ -93,7 +94,7 @@ class ConvLowering {
     define_output();
     const Rows& residual = step_->residual;
     if (residual.operand.valid() && residual.operand.buffer != step_->x.buffer &&
-        residual.stride == step_->shape.out_channels)
+        residual.stride == step_->y_stride)
       planner_.may_overwrite(step_->y, residual.operand);
     if (step_->shape.batch == 0) return std::make_unique<NothingStep>();
     choose();
@@ -210,7 +211,9 @@ class ConvLowering {
 
   void define_output() {
     const std::vector<int64_t> sizes = planner_.sizes_of(node_.output());
-    step_->y = planner_.define_strided(node_.output(), at::kFloat, sizes, dense_channels_last(sizes));
+    const Slot y = planner_.define_image(node_.output(), sizes);
+    step_->y = y.operand();
+    step_->y_stride = y.strides().back();
   }
 
   void choose() {

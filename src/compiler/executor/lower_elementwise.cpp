@@ -265,7 +265,8 @@ std::unique_ptr<Step> lower_cat(const Node& node, Planner& planner, std::string&
       return nullptr;
     }
   }
-  planner.define_strided(node.output(), dtype, sizes, planner.dense_strides_of(node.output()));
+  if (!planner.try_define_cat(node.output()))
+    planner.define_strided(node.output(), dtype, sizes, planner.dense_strides_of(node.output()));
   const Slot whole = *planner.tensor_of(node.output());
   std::vector<std::unique_ptr<Step>> copies;
   int64_t at = 0;
@@ -273,8 +274,12 @@ std::unique_ptr<Step> lower_cat(const Node& node, Planner& planner, std::string&
     Slot piece = whole;
     piece.meta = whole.meta.narrow(dim, at, part.meta.size(dim));
     at += part.meta.size(dim);
+    const bool there =
+        part.buffer == piece.buffer && part.operand().byte_offset == piece.operand().byte_offset;
+    if (there) continue;  // its step has put it there
     copies.push_back(make_copy_step(part, piece));
   }
+  if (copies.empty()) return std::make_unique<NothingStep>();
   return make_copies_step(std::move(copies));
 }
 

@@ -21,6 +21,7 @@ class PoolStep final : public Step {
   PoolProblem problem;
   Rows x;
   Operand y;
+  int64_t y_stride = 0;  ///< from pixel to pixel
   Runs runs[kConvDims];
   const kernels::PoolKernel* chosen = nullptr;
 
@@ -29,7 +30,7 @@ class PoolStep final : public Step {
     args.x = frame.at<const float>(x.operand);
     args.x_stride = x.stride;
     args.y = frame.at<float>(y);
-    args.y_stride = problem.channels;
+    args.y_stride = y_stride;
     for (size_t d = 0; d < kConvDims; ++d) args.runs[d] = runs[d];
     kernels::pool(*chosen, problem, args, *frame.splitter);
   }
@@ -171,9 +172,14 @@ class PoolLowering {
 
   void define() {
     const std::vector<int64_t> sizes = planner_.sizes_of(node_.output());
-    step_->y = sizes.size() < 3
-                   ? planner_.define(node_.output(), at::kFloat, sizes)
-                   : planner_.define_strided(node_.output(), at::kFloat, sizes, dense_channels_last(sizes));
+    if (sizes.size() < 3) {
+      step_->y = planner_.define(node_.output(), at::kFloat, sizes);
+      step_->y_stride = step_->problem.channels;
+      return;
+    }
+    const Slot y = planner_.define_image(node_.output(), sizes);
+    step_->y = y.operand();
+    step_->y_stride = y.strides().back();
   }
 
   const Node& node_;

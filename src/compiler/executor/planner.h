@@ -91,6 +91,12 @@ class Planner {
   /// The same with strides of the caller's choice; they must be dense.
   Operand define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
                          c10::IntArrayRef strides);
+  /// A new float32 tensor [n, c, …] with the channels last. Where a cat of channels reads it, and all who
+  /// read it take pixels at any distance, it lies in that cat's result already: its last stride says how far
+  /// apart the pixels are.
+  Slot define_image(const Value* value, c10::IntArrayRef sizes);
+  /// The result of a cat that define_image has put something into; false where there is none.
+  bool try_define_cat(const Value* value);
   /// The same for a result that the step at hand gets from the dispatcher, whatever memory that is; `reason`
   /// goes to the report.
   Slot define_by_aten(const Node& node, const std::string& reason);
@@ -124,6 +130,7 @@ class Planner {
 
   Slot new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntArrayRef strides);
   Slot dynamic_slot(const Value* value);
+  std::optional<int64_t> channel_in_cat(const Node& cat, const Value* value) const;
   std::vector<int64_t> strides_of(const Value* value) const;
   int64_t evaluate(const SymExpr& expression, const Value* value) const;
   void touch(const Slot& slot, int step);
@@ -144,9 +151,10 @@ class Planner {
   struct Overwrite {
     int result, source;
   };
-  std::vector<Slot> copies_;           ///< made for the step at hand, which reads them
-  std::vector<Overwrite> overwrites_;  ///< in the order of the steps
-  std::vector<int> home_;              ///< by buffer: the one whose memory it uses, mostly itself
+  std::unordered_map<const Value*, Slot> cats_;  ///< results of cats whose parts are put there at once
+  std::vector<Slot> copies_;                     ///< made for the step at hand, which reads them
+  std::vector<Overwrite> overwrites_;            ///< in the order of the steps
+  std::vector<int> home_;                        ///< by buffer: the one whose memory it uses, mostly itself
 };
 
 /// The types that a schema and its defaults give a node's arguments: for all who read them.

@@ -1,0 +1,75 @@
+// Where results with the channels last are put: in memory of their own, or right where a cat of channels
+// wants them.
+#include <algorithm>
+#include <array>
+
+#include "compiler/executor/channels_last.h"
+#include "compiler/executor/planner.h"
+
+namespace halftone::compiler {
+
+namespace {
+
+/// Operators whose native steps read pixels at any distance from each other.
+bool reads_slices(const Node& node) {
+  constexpr std::array<std::string_view, 8> kReaders = {
+      "halftone::conv",   "aten::cat",        "aten::max_pool2d",          "aten::max_pool3d",
+      "aten::avg_pool2d", "aten::avg_pool3d", "aten::adaptive_avg_pool2d", "aten::mean.dim"};
+  return std::find(kReaders.begin(), kReaders.end(), node.target()) != kReaders.end();
+}
+
+bool is_float_image(const Value* value, size_t rank) {
+  return value != nullptr && value->meta() && value->meta()->dtype == at::kFloat &&
+         value->meta()->sizes.size() == rank;
+}
+
+}  // namespace
+
+/// The channel at which the value begins in the cat's result; nothing where that is no cat of channels.
+std::optional<int64_t> Planner::channel_in_cat(const Node& cat, const Value* value) const {
+  const Argument* parts = cat.try_input("tensors");
+  const size_t rank = value->meta()->sizes.size();
+  if (!cat.is("aten::cat") || !parts || !parts->list() || !is_float_image(cat.output(), rank))
+    return std::nullopt;
+  const int64_t dim = constant(cat, "dim").toInt();
+  if ((dim < 0 ? dim + static_cast<int64_t>(rank) : dim) != 1) return std::nullopt;
+  if (dense_strides_of(cat.output()) != dense_channels_last(sizes_of(cat.output()))) return std::nullopt;
+  std::optional<int64_t> found;
+  int64_t channel = 0;
+  for (const Argument& part : *parts->list()) {
+    if (!is_float_image(part.value(), rank)) return std::nullopt;
+    if (part.value() == value && !found) found = channel;
+    channel += sizes_of(part.value())[1];
+  }
+  return found;
+}
+
+Slot Planner::define_image(const Value* value, c10::IntArrayRef sizes) {
+  const auto& users = value->users();
+  const bool slices =
+      std::all_of(users.begin(), users.end(), [](const Node* user) { return reads_slices(*user); });
+  for (const Node* user : users) {
+    const auto channel = slices ? channel_in_cat(*user, value) : std::nullopt;
+    if (!channel) continue;
+    const auto [place, fresh] = cats_.try_emplace(user->output());
+    if (fresh) {
+      const std::vector<int64_t> whole = sizes_of(user->output());
+      place->second = new_slot(Buffer::Kind::kArena, at::kFloat, whole, dense_channels_last(whole));
+    }
+    touch(place->second, next_step());
+    const Slot slot{place->second.buffer, place->second.meta.narrow(1, *channel, sizes[1])};
+    values_[value].data = slot;
+    return slot;
+  }
+  define_strided(value, at::kFloat, sizes, dense_channels_last(sizes));
+  return *tensor_of(value);
+}
+
+bool Planner::try_define_cat(const Value* value) {
+  const auto found = cats_.find(value);
+  if (found == cats_.end()) return false;
+  values_[value].data = found->second;
+  return true;
+}
+
+}  // namespace halftone::compiler

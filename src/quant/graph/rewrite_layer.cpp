@@ -13,14 +13,6 @@
 namespace halftone {
 namespace {
 
-TensorMeta meta_of(const at::Tensor& tensor) {
-  TensorMeta meta;
-  meta.dtype = tensor.scalar_type();
-  for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
-  for (const int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
-  return meta;
-}
-
 /// What a fresh, contiguous result of that shape looks like: recorded strides may be those of another kernel.
 std::optional<TensorMeta> contiguous(std::optional<TensorMeta> meta) {
   if (!meta) return meta;
@@ -179,6 +171,14 @@ std::string free_base(const TensorMap& tensors, const QuantizedWeight& weight, c
 }
 
 }  // namespace
+
+TensorMeta meta_of(const at::Tensor& tensor) {
+  TensorMeta meta;
+  meta.dtype = tensor.scalar_type();
+  for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
+  for (const int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
+  return meta;
+}
 
 PlacedWeight place_weight(GraphModule& module, QuantizedWeight weight, const std::string& base) {
   Graph& graph = module.mutable_graph();

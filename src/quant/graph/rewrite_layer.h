@@ -12,6 +12,9 @@
 
 namespace halftone {
 
+/// Dtype, sizes and strides of a stored tensor.
+TensorMeta meta_of(const at::Tensor& tensor);
+
 /// A quantized weight whose tensors are inputs of the graph.
 struct PlacedWeight {
   QuantizedWeight weight;

@@ -4,7 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
+
+#include "quant/graph/rewrite_layer.h"
 
 namespace halftone::ptq {
 namespace {
@@ -15,14 +16,6 @@ const GraphInput* input_behind(const Node& node, std::string_view operand) {
   if (value == nullptr || value->producer() != nullptr) return nullptr;
   const GraphInput& input = value->graph().inputs().at(value->index());
   return input.kind != InputKind::kUser ? &input : nullptr;
-}
-
-TensorMeta meta_of_constant(const at::Tensor& tensor) {
-  TensorMeta meta;
-  meta.dtype = tensor.scalar_type();
-  for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
-  for (const int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
-  return meta;
 }
 
 }  // namespace
@@ -53,7 +46,7 @@ Value* add_constant(GraphModule& module, const std::string& name, const at::Tens
   std::string hint = "p_" + target;
   std::replace_if(
       hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  Value* value = module.mutable_graph().add_input({.name = hint, .meta = meta_of_constant(tensor)},
+  Value* value = module.mutable_graph().add_input({.name = hint, .meta = meta_of(tensor)},
                                                   InputKind::kParameter, target);
   module.put_tensor(target, tensor);
   return value;

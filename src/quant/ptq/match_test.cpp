@@ -156,6 +156,26 @@ TEST(PtqMatch, FixedResultsNeedAFixedObserver) {
               ElementsAre("torch.sigmoid @ "));
 }
 
+TEST(PtqMatch, RecurrentLayersStayFloatAndSaySo) {
+  at::manual_seed(3);
+  const auto model = module_from_text(
+      R"(graph(%i: parameter "cell.weight_ih" f32[4, 4], %h: parameter "cell.weight_hh" f32[4, 4],
+               %w: parameter "fc.weight" f32[4, 4], %x: user "x" f32[2, 4]) {
+           %a: f32[2, 4] = aten::linear(%x, %w)  @ "fc" "torch.nn.modules.linear.Linear"
+           %b: f32[2, 4] = aten::rnn_tanh_cell(%a, %x, %i, %h)  @ "cell" "torch.nn.modules.rnn.RNNCell"
+           return %b
+         })",
+      {{"cell.weight_ih", at::randn({4, 4})},
+       {"cell.weight_hh", at::randn({4, 4})},
+       {"fc.weight", at::ones({4, 4})}});
+  QConfigMapping mapping;
+  const PreparedModel prepared =
+      prepare(*model, mapping.set_global(qconfig_by_name("default_dynamic")), {at::ones({2, 4})});
+  EXPECT_THAT(pattern_lines(prepared.patterns()),
+              ElementsAre("torch.nn.Linear @ fc", "!torch.nn.RNNCell @ cell"));
+  EXPECT_THAT(prepared.patterns()[1].reason, HasSubstr("not quantized here"));
+}
+
 TEST(PtqMatch, RefusesWhatItCannotMean) {
   const std::vector<c10::IValue> example = {at::ones({1, 3})};
   const auto prepare_with = [&](const BackendConfig& config, const QConfigMapping& mapping) {

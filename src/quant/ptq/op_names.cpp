@@ -136,6 +136,9 @@ const std::map<std::string, std::string, std::less<>>& operators_by_module() {
       {"MaxPool3d", "max_pool3d"},
       {"PixelShuffle", "pixel_shuffle"},
       {"PixelUnshuffle", "pixel_unshuffle"},
+      {"RNNCell", "rnn_tanh_cell"},
+      {"LSTMCell", "lstm_cell"},
+      {"GRUCell", "gru_cell"},
       {"ReLU6", "hardtanh"},
       {"ZeroPad2d", "pad"}};
   return list;

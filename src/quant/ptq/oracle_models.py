@@ -233,6 +233,15 @@ class Embedded(nn.Module):
         return self.fc(self.table(index))
 
 
+class Bag(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.fc = nn.EmbeddingBag(50, 16, mode="sum", include_last_offset=True), nn.Linear(16, 4)
+
+    def forward(self, index, offsets):
+        return self.fc(F.relu(self.table(index, offsets)))
+
+
 class Functional(nn.Module):
     """Weights as parameters of its own, functional calls, and a part that shall stay float."""
 
@@ -314,6 +323,10 @@ def indices(*shape):
     return lambda made: (torch.randint(0, 50, shape, generator=made),)
 
 
+def bags(count, size):
+    return lambda made: (torch.randint(0, 50, (count * size,), generator=made), torch.arange(0, count * size + 1, size))
+
+
 # Name -> (class, inputs, backend config, qconfig mapping).
 MODELS = {
     "convnet": (ConvNet, image(4, 3, 16, 16), "native", "x86"),
@@ -336,6 +349,7 @@ MODELS = {
     "embedded": (Embedded, indices(4, 7), "native", "embedding"),
     "functional": (Functional, image(2, 3, 11, 11), "native", "partly"),
     "embedded_4bit": (Embedded, indices(4, 7), "native", "embedding_4bit"),
+    "bag": (Bag, bags(5, 3), "native", "embedding"),
     "odds": (Odds, image(2, 4, 8, 8), "native", "x86"),
     "detector": (Detector, image(2, 3, 18, 18), "fbgemm", "fbgemm"),
     "sums": (Sums, image(2, 4, 9, 9), "onednn", "onednn"),

@@ -26,7 +26,8 @@ def mapping_of(name):
     if name == "embedding_4bit":
         return get_default_qconfig_mapping("x86").set_object_type(nn.Embedding, qconfig.float_qparams_weight_only_qconfig_4bit)
     if name == "embedding":
-        return get_default_qconfig_mapping("x86").set_object_type(nn.Embedding, qconfig.float_qparams_weight_only_qconfig)
+        return (get_default_qconfig_mapping("x86").set_object_type(nn.Embedding, qconfig.float_qparams_weight_only_qconfig)
+                .set_object_type(nn.EmbeddingBag, qconfig.float_qparams_weight_only_qconfig))
     if name == "partly":
         return (get_default_qconfig_mapping("x86").set_module_name("head.0", None).set_module_name_regex("nothing.*", None)
                 .set_module_name_object_type_order("", torch.nn.functional.linear, 0, qconfig.default_qconfig))

@@ -174,6 +174,8 @@ class Placer {
 
 void place_observers(PtqPlan& plan) {
   Placer(plan).run();
+  for (size_t i = 0; i < plan.points.size(); ++i)
+    plan.points_by_value[plan.points[i].value->name()].push_back(i);
 }
 
 std::string layer_of_value(const Value& value) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct PtqPlan {
   std::unordered_set<std::string> floats;  ///< names of the values that are float32 tensors
   std::vector<ptq::PlannedMatch> matches;  ///< in order of execution
   std::vector<ptq::ObservedPoint> points;
+  std::unordered_map<std::string, std::vector<size_t>> points_by_value;
   std::vector<std::unique_ptr<Observer>> observers;
   std::vector<std::string> folded;
   std::unique_ptr<Session> session;

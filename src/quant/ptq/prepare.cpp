@@ -62,6 +62,7 @@ std::string decide_match(const PtqPlan& plan, PlannedMatch& planned,
   planned.qconfig = qconfigs.at(match.last());
   const Node& root = *match.root->root;
   const bool weighted = has_quantizable_weight(root);
+  if (match.config->root_module() && !weighted) return "weights of such layers are not quantized here";
   std::string reason = reason_against(*match.config, *planned.qconfig, weighted);
   if (!reason.empty()) return reason;
   const ConfigDType dtype = planned.qconfig->activation.dtype;

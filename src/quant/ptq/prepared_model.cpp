@@ -12,9 +12,11 @@ namespace {
 
 /// Shows a value to the observers of its points, naming it where they refuse it.
 void observe_value(PtqPlan& plan, const Value& value, const c10::IValue& held) {
-  if (!held.isTensor()) return;
-  for (const ptq::ObservedPoint& point : plan.points) {
-    if (point.value->name() != value.name() || !point.observer) continue;
+  const auto found = plan.points_by_value.find(value.name());
+  if (!held.isTensor() || found == plan.points_by_value.end()) return;
+  for (const size_t index : found->second) {
+    const ptq::ObservedPoint& point = plan.points[index];
+    if (!point.observer) continue;
     try {
       plan.observers[*point.observer]->observe(held.toTensor());
     } catch (const Error& error) {

@@ -39,6 +39,9 @@ void gather_lines(const Fp32ConvCall& call, const ConvPhase& phase, const float*
 /// Whether gather_lines may be used.
 bool conv_lines_are_neighbours(const Fp32ConvCall& call, const ConvPhase& phase);
 
+/// A row of the input, counted over images, depths and heights, to dense channels last.
+void copy_channels_last(const Fp32ConvCall& call, int64_t row, float* dense);
+
 /// The same pixels' patches, copied: [count][taps of the phase][channels of the group], any strides.
 void gather_patches(const Fp32ConvCall& call, const ConvPhase& phase, int64_t group, int64_t first,
                     int64_t count, float* patches);

@@ -88,6 +88,16 @@ void gather_lines(const Fp32ConvCall& call, const ConvPhase& phase, const float*
   }
 }
 
+void copy_channels_last(const Fp32ConvCall& call, int64_t row, float* dense) {
+  const ConvShape& s = call.shape;
+  const ConvStrides& strides = call.args.x_strides;
+  const int64_t height = row % s.in[1], depth = row / s.in[1] % s.in[0], image = row / s.in[1] / s.in[0];
+  const float* x = call.args.x + image * strides.batch + depth * strides.pixel[0] + height * strides.pixel[1];
+  float* to = dense + row * s.in[2] * s.in_channels;
+  for (int64_t w = 0; w < s.in[2]; ++w, x += strides.pixel[2])
+    for (int64_t c = 0; c < s.in_channels; ++c) *to++ = x[c * strides.channel];
+}
+
 void gather_patches(const Fp32ConvCall& call, const ConvPhase& phase, int64_t group, int64_t first,
                     int64_t count, float* patches) {
   const ConvShape& s = call.shape;

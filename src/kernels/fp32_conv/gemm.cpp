@@ -4,8 +4,8 @@
 // 256 steps, 16 KB of a panel: the slab stays in the first-level cache while all tiles of the task are
 // multiplied with it, and the tiles' own part of the depth stays in the second while all panels pass by.
 // Pixels are read where they are, through a pointer for each tap. With few channels a pointer serves a whole
-// row of taps, if those are neighbours in memory; if they are not (and for inputs whose channels are not)
-// patches are copied, and all taps become channels.
+// row of taps, if those are neighbours in memory; if they are not, patches are copied, and all taps become
+// channels. An input whose channels are not neighbours is copied to channels last first, if it has few.
 #include <algorithm>
 
 #include "kernels/common/packed_block.h"
@@ -44,6 +44,7 @@ struct GemmSpace {
   int64_t* out;
   float* patches;
   float* sums;
+  float* dense;  // the input in channels last, where there are few
   int64_t row_count, patch_floats, zero_count;
 
   GemmSpace(const Fp32ConvKernel& kernel, const ConvShape& s, int threads, Workspace& space)
@@ -55,6 +56,7 @@ struct GemmSpace {
     out = space.take<int64_t>(threads * kTaskPixels);
     patches = space.take<float>(threads * patch_floats);
     sums = space.take<float>(threads * kGemmSumFloats);
+    dense = space.take<float>(s.in_channels < kPixelChannels ? s.batch * s.in_pixels() * s.in_channels : 0);
   }
   GemmScratch of(int thread) const {
     return {rows + thread * row_count, out + thread * kTaskPixels, patches + thread * patch_floats,
@@ -211,30 +213,40 @@ class GemmTask {
   int64_t taps_, channels_;
 };
 
+void run_phase(const Fp32ConvCall& call, const ConvPhase& phase, const GemmSpace& scratch,
+               Splitter& splitter) {
+  if (phase.pixels() == 0) return;
+  const Reading reading = reading_of(call, phase);
+  const int64_t patch = std::max<int64_t>(1, phase.tap_count() * call.shape.group_in_channels());
+  const int64_t most =
+      reading == Reading::kPixels ? kTaskPixels : std::min(kTaskPixels, scratch.patch_floats / patch);
+  const GemmCut cut(call, phase, most, splitter.threads());
+  splitter.run(cut.tasks(), [&](int64_t task, int thread) {
+    const int64_t part = task / cut.panel_parts, panel_part = task % cut.panel_parts;
+    GemmTask(call, phase, cut, reading, cut.first_tile(part), cut.first_tile(part + 1), scratch.of(thread))
+        .run(cut.first_panel(panel_part), cut.first_panel(panel_part + 1), scratch.zeros);
+  });
+}
+
 }  // namespace
 
 void fp32_conv_gemm_space(const Fp32ConvKernel& kernel, const ConvShape& s, int threads, Workspace& space) {
   const GemmSpace counted(kernel, s, threads, space);
 }
 
-void run_fp32_conv_gemm(const Fp32ConvCall& call, Workspace& space, Splitter& splitter) {
-  const ConvShape& s = call.shape;
-  const GemmSpace scratch(call.kernel, s, splitter.threads(), space);
+void run_fp32_conv_gemm(const Fp32ConvCall& given, Workspace& space, Splitter& splitter) {
+  const ConvShape& s = given.shape;
+  const GemmSpace scratch(given.kernel, s, splitter.threads(), space);
   std::fill(scratch.zeros, scratch.zeros + scratch.zero_count, 0.0f);
-  for (int64_t p = 0; p < conv_phase_count(s); ++p) {
-    const ConvPhase phase = conv_phase(s, p);
-    if (phase.pixels() == 0) continue;
-    const Reading reading = reading_of(call, phase);
-    const int64_t patch = std::max<int64_t>(1, phase.tap_count() * s.group_in_channels());
-    const int64_t most =
-        reading == Reading::kPixels ? kTaskPixels : std::min(kTaskPixels, scratch.patch_floats / patch);
-    const GemmCut cut(call, phase, most, splitter.threads());
-    splitter.run(cut.tasks(), [&](int64_t task, int thread) {
-      const int64_t part = task / cut.panel_parts, panel_part = task % cut.panel_parts;
-      GemmTask(call, phase, cut, reading, cut.first_tile(part), cut.first_tile(part + 1), scratch.of(thread))
-          .run(cut.first_panel(panel_part), cut.first_panel(panel_part + 1), scratch.zeros);
-    });
+  Fp32ConvArgs args = given.args;
+  if (args.x_strides.channel != 1 && s.in_channels < kPixelChannels) {
+    splitter.run(s.batch * s.in[0] * s.in[1],
+                 [&](int64_t row, int) { copy_channels_last(given, row, scratch.dense); });
+    args.x = scratch.dense;
+    args.x_strides = channels_last_strides(s, s.in_channels);
   }
+  const Fp32ConvCall call{given.kernel, s, args, given.weights};
+  for (int64_t p = 0; p < conv_phase_count(s); ++p) run_phase(call, conv_phase(s, p), scratch, splitter);
 }
 
 }  // namespace halftone::kernels

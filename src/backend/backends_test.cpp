@@ -223,6 +223,10 @@ TEST(HalftoneBackend, RefusesToCutGradients) {
 TEST(HalftoneBackend, TakesTheOptionsOfCompile) {
   const auto module = perceptron();
   EXPECT_NO_THROW(compile_with("halftone", module, {}, {{"threads", 1}, {"max_plans", 2}}));
+  EXPECT_NO_THROW(compile_with("halftone", module, {}, {{"convolutions", "mkldnn"}}));
+  expect_error(ErrorCode::kInvalidArgument, {"convolutions", "fastest"}, [&] {
+    compile_with("halftone", module, {}, {{"convolutions", "quickest"}});
+  });
   expect_error(ErrorCode::kInvalidArgument, {"threads", "integer"}, [&] {
     compile_with("halftone", module, {}, {{"threads", "two"}});
   });

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "graph/mutation.h"
 #include "quant/graph/rewrite_layer.h"
 
 namespace halftone::ptq {
@@ -28,9 +29,8 @@ bool has_operand(const Node& node, std::string_view operand) {
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand) {
   const GraphInput* input = input_behind(node, operand);
   if (input == nullptr) return {};
-  for (const GraphOutput& output : module.graph().outputs()) {
-    if (output.kind == OutputKind::kBufferMutation && output.target == input->target) return {};
-  }
+  const std::vector<std::string> written = mutated_tensor_names(module.graph());
+  if (std::find(written.begin(), written.end(), input->target) != written.end()) return {};
   return module.tensor(input->target).detach();
 }
 

@@ -156,6 +156,16 @@ TEST(PtqMatch, FixedResultsNeedAFixedObserver) {
               ElementsAre("torch.sigmoid @ "));
 }
 
+TEST(PtqMatch, WhatIsWrittenInPlaceAndReadElsewhereStaysFloat) {
+  const auto model = small_graph(R"(%a: f32[2, 4] = aten::linear(%x, %w))" + std::string(kLinear) +
+                                 R"(%r: f32[2, 4] = aten::relu_(%a)
+                                    %b: f32[2, 4] = aten::linear(%x, %w)  @ "fc2" "torch.nn.modules.linear.Linear"
+                                    %s: f32[2, 4] = aten::add.Tensor(%a, %b)
+                                    return %s)");
+  EXPECT_THAT(matches_in(*model, config_with({"torch.nn.Linear", "torch.add"})),
+              ElementsAre("!torch.nn.Linear @ fc", "torch.nn.Linear @ fc2", "!torch.add @ "));
+}
+
 TEST(PtqMatch, RecurrentLayersStayFloatAndSaySo) {
   at::manual_seed(3);
   const auto model = module_from_text(

@@ -37,8 +37,9 @@ struct PtqPlan {
   std::shared_ptr<GraphModule> module;  ///< float, fused; never changed after prepare()
   std::vector<BackendPatternConfig> configs;
   std::unique_ptr<ptq::UnitGraph> units;
-  std::unordered_set<std::string> floats;  ///< names of the values that are float32 tensors
-  std::vector<ptq::PlannedMatch> matches;  ///< in order of execution
+  std::unordered_set<std::string> floats;   ///< names of the values that are float32 tensors
+  std::unordered_set<std::string> written;  ///< names of values that a node writes in place
+  std::vector<ptq::PlannedMatch> matches;   ///< in order of execution
   std::vector<ptq::ObservedPoint> points;
   std::unordered_map<std::string, std::vector<size_t>> points_by_value;
   std::vector<std::unique_ptr<Observer>> observers;

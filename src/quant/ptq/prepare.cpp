@@ -1,3 +1,4 @@
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -42,6 +43,21 @@ void run_example(PtqPlan& plan, const std::vector<c10::IValue>& example) {
   plan.session->set_node_hook({});
 }
 
+/// What functionalize() had to leave: a copy of such a value would miss a write, or be one too many.
+void find_written_values(PtqPlan& plan) {
+  for (const auto& node : plan.module->graph().nodes()) {
+    if (node->op() == nullptr) continue;
+    for (const NamedArgument& input : node->inputs()) {
+      const auto index = node->op()->schema().argumentIndexWithName(input.name);
+      const c10::AliasInfo* alias =
+          index ? node->op()->schema().arguments()[static_cast<size_t>(*index)].alias_info() : nullptr;
+      if (alias == nullptr || !alias->isWrite() || input.value.value() == nullptr) continue;
+      plan.written.insert(input.value.value()->name());
+      plan.written.insert(node->output()->name());
+    }
+  }
+}
+
 MatchedPattern describe_match(const PatternMatch& match) {
   MatchedPattern info;
   info.pattern = match.config->pattern().to_text();
@@ -74,7 +90,12 @@ std::string decide_match(const PtqPlan& plan, PlannedMatch& planned,
   if (planned.quantizes_weight && !constant_operand(*plan.module, root, "weight").defined())
     return "its weight is computed, not stored";
   if (dtype == ConfigDType::kFloat32) return planned.quantizes_weight ? "" : "its qconfig quantizes nothing";
-  const std::vector<Value*> inputs = match.inputs();
+  std::vector<Value*> inputs = match.inputs();
+  inputs.push_back(match.last()->output());
+  for (const Value* value : inputs) {
+    if (plan.written.contains(value->name())) return "a value of it is written in place";
+  }
+  inputs.pop_back();
   const bool floats = std::any_of(inputs.begin(), inputs.end(),
                                   [&](const Value* value) { return plan.floats.contains(value->name()); });
   if (!floats || !plan.floats.contains(match.last()->output()->name()))
@@ -115,6 +136,7 @@ std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMappi
   plan->units = std::make_unique<UnitGraph>(plan->module->mutable_graph());
   plan->folded = fuse_units(*plan->module, *plan->units, config);
   lint_or_throw(plan->module->graph(), "prepare");
+  find_written_values(*plan);
   run_example(*plan, example);
   const auto qconfigs = qconfigs_of(*plan->units, mapping);
   for (PatternMatch& match : find_matches(*plan->units, in_order_of_matching(plan->configs))) {

@@ -27,6 +27,7 @@ struct Walk {
 };
 
 constexpr size_t kMostWalks = 8;
+constexpr int64_t kTaskBytes = 64 << 10;  // what a task copies at least
 
 /// Without dimensions of one element, neighbours merged where both sides allow it; the innermost is the last.
 std::vector<Walk> walks_of(const Slot& from, const Slot& to) {
@@ -82,8 +83,6 @@ class StridedCopyStep final : public Step {
   std::string kernel() const override { return "copy"; }
 
  private:
-  static constexpr int64_t kTaskBytes = 64 << 10;
-
   void copy_lines(const std::byte* from, std::byte* to, int64_t first, int64_t last) const {
     std::array<int64_t, kMostWalks> at{};
     int64_t rest = first;
@@ -133,6 +132,86 @@ class StridedCopyStep final : public Step {
   int64_t lines_ = 1;
 };
 
+/// Two dimensions change places: one is dense where it is read, the other where it is written. Copied in
+/// square tiles, so that each line of the cache is used up while it is there.
+class TransposeStep final : public Step {
+ public:
+  /// `walks`: the last two are those dimensions.
+  TransposeStep(const Slot& from, const Slot& to, std::vector<Walk> walks)
+      : from_(from.operand()), to_(to.operand()), bytes_(static_cast<int64_t>(from.meta.element_size())) {
+    across_ = walks.back();
+    walks.pop_back();
+    down_ = walks.back();
+    walks.pop_back();
+    for (const Walk& walk : walks) {
+      images_ *= walk.size;
+      outer_[depth_++] = walk;
+    }
+  }
+
+  static bool fits(const std::vector<Walk>& walks, int64_t bytes) {
+    if (walks.size() < 2 || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)) return false;
+    const Walk &down = walks[walks.size() - 2], &across = walks.back();
+    return (across.from == bytes && down.to == bytes) || (across.to == bytes && down.from == bytes);
+  }
+
+  void run(Frame& frame) const override {
+    const auto* from = frame.at<const std::byte>(from_);
+    auto* to = frame.at<std::byte>(to_);
+    const int64_t strips = (down_.size + kTile - 1) / kTile, all = images_ * strips;
+    // Short strips go in bundles, so that a task is worth its start.
+    const int64_t bundle = std::clamp<int64_t>(kTaskBytes / (kTile * across_.size * bytes_), 1, all);
+    const auto task = [&](int64_t index, int) {
+      for (int64_t i = index * bundle; i < std::min(all, (index + 1) * bundle); ++i)
+        copy_strip(from, to, i / strips, i % strips * kTile);
+    };
+    const int64_t tasks = (all + bundle - 1) / bundle;
+    if (tasks == 1) {
+      task(0, 0);
+    } else {
+      frame.splitter->run(tasks, task);
+    }
+  }
+  std::string kernel() const override { return "copy"; }
+
+ private:
+  static constexpr int64_t kTile = 16;
+
+  template <typename T>
+  void copy_tiles(const std::byte* from, std::byte* to, int64_t rows) const {
+    for (int64_t column = 0; column < across_.size; column += kTile) {
+      const int64_t columns = std::min(kTile, across_.size - column);
+      for (int64_t row = 0; row < rows; ++row) {
+        const std::byte* read = from + row * down_.from + column * across_.from;
+        std::byte* write = to + row * down_.to + column * across_.to;
+        for (int64_t i = 0; i < columns; ++i)
+          std::memcpy(write + i * across_.to, read + i * across_.from, sizeof(T));
+      }
+    }
+  }
+
+  void copy_strip(const std::byte* from, std::byte* to, int64_t image, int64_t first) const {
+    for (size_t d = depth_; d-- > 0; image /= outer_[d].size) {
+      from += image % outer_[d].size * outer_[d].from;
+      to += image % outer_[d].size * outer_[d].to;
+    }
+    from += first * down_.from;
+    to += first * down_.to;
+    const int64_t rows = std::min(kTile, down_.size - first);
+    if (bytes_ == 1) return copy_tiles<uint8_t>(from, to, rows);
+    if (bytes_ == 2) return copy_tiles<uint16_t>(from, to, rows);
+    if (bytes_ == 4) return copy_tiles<uint32_t>(from, to, rows);
+    copy_tiles<uint64_t>(from, to, rows);
+  }
+
+  Operand from_, to_;
+  int64_t bytes_;
+  Walk down_, across_;
+  std::array<Walk, kMostWalks> outer_;
+  size_t depth_ = 0;
+  int64_t images_ = 1;
+};
+
 class CopiesStep final : public Step {
  public:
   explicit CopiesStep(std::vector<std::unique_ptr<Step>> copies) : copies_(std::move(copies)) {}
@@ -153,6 +232,8 @@ std::unique_ptr<Step> make_copy_step(const Slot& from, const Slot& to) {
   if (from.dtype() != to.dtype() || lazy) return std::make_unique<AtenCopyStep>(from, to);
   std::vector<Walk> walks = walks_of(from, to);
   if (walks.size() > kMostWalks) return std::make_unique<AtenCopyStep>(from, to);
+  if (TransposeStep::fits(walks, static_cast<int64_t>(from.meta.element_size())))
+    return std::make_unique<TransposeStep>(from, to, std::move(walks));
   return std::make_unique<StridedCopyStep>(from, to, std::move(walks));
 }
 

@@ -172,7 +172,7 @@ std::string free_base(const TensorMap& tensors, const QuantizedWeight& weight, c
 
 }  // namespace
 
-TensorMeta meta_of(const at::Tensor& tensor) {
+TensorMeta meta_of_tensor(const at::Tensor& tensor) {
   TensorMeta meta;
   meta.dtype = tensor.scalar_type();
   for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
@@ -190,7 +190,7 @@ PlacedWeight place_weight(GraphModule& module, QuantizedWeight weight, const std
     std::replace_if(
         hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
     placed.parts.emplace_back(
-        part, graph.add_input({.name = hint, .meta = meta_of(tensor)}, InputKind::kParameter, target));
+        part, graph.add_input({.name = hint, .meta = meta_of_tensor(tensor)}, InputKind::kParameter, target));
     module.put_tensor(target, tensor);
   }
   return placed;

@@ -46,7 +46,7 @@ Value* add_constant(GraphModule& module, const std::string& name, const at::Tens
   std::string hint = "p_" + target;
   std::replace_if(
       hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
-  Value* value = module.mutable_graph().add_input({.name = hint, .meta = meta_of(tensor)},
+  Value* value = module.mutable_graph().add_input({.name = hint, .meta = meta_of_tensor(tensor)},
                                                   InputKind::kParameter, target);
   module.put_tensor(target, tensor);
   return value;

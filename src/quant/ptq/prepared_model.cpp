@@ -38,6 +38,20 @@ void observe_inputs(PtqPlan& plan, const std::vector<c10::IValue>& inputs) {
   }
 }
 
+/// A hook for one run: it borrows the caller's variables.
+class HookForOneRun {
+ public:
+  HookForOneRun(Session& session, NodeHook hook) : session_(session) {
+    session_.set_node_hook(std::move(hook));
+  }
+  ~HookForOneRun() { session_.set_node_hook({}); }
+  HookForOneRun(const HookForOneRun&) = delete;
+  HookForOneRun& operator=(const HookForOneRun&) = delete;
+
+ private:
+  Session& session_;
+};
+
 /// The statistics as the observer of `config` would have made them.
 std::unique_ptr<Observer> adapt(const JsonCursor& place, const ObserverConfig& config) {
   auto json = place.raw();
@@ -73,13 +87,13 @@ std::vector<c10::IValue> PreparedModel::calibrate(const std::vector<c10::IValue>
   PtqPlan& plan = *plan_;
   // The session checks the inputs first, so that a refused sample leaves no trace.
   bool begun = false;
-  plan.session->set_node_hook([&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+  const auto observe = [&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
     if (!std::exchange(begun, true)) observe_inputs(plan, inputs);
     for (size_t i = 0; i < outputs.size() && i < node.outputs().size(); ++i)
       observe_value(plan, *node.output(i), outputs[i]);
-  });
+  };
+  const HookForOneRun hook(*plan.session, observe);
   std::vector<c10::IValue> outputs = plan.session->run(inputs);
-  plan.session->set_node_hook({});
   ++plan.samples;
   return outputs;
 }

@@ -1,11 +1,10 @@
 // What a conversion did, for people and programs.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 
 #include "halftone/ptq.h"
+#include "quant/ptq/grouped_text.h"
 #include "quant/qconfig/observer_json.h"
 
 namespace halftone {
@@ -39,26 +38,6 @@ ReportJson value_report(const QuantizedValueInfo& value) {
           {"patterns", value.patterns}};
 }
 
-/// "conv1, layer1.0.conv1 and 12 more".
-std::string shorten(const std::vector<std::string>& layers) {
-  constexpr size_t kShown = 3;
-  const std::vector<std::string> shown(layers.begin(), layers.begin() + std::min(kShown, layers.size()));
-  std::string text = fmt::format("{}", fmt::join(shown, ", "));
-  if (layers.size() > kShown) text += fmt::format(" and {} more", layers.size() - kShown);
-  return text;
-}
-
-std::string place_name(const std::string& layer, const std::string& node) {
-  return layer.empty() ? "%" + node : layer;
-}
-
-using Groups = std::map<std::string, std::vector<std::string>>;
-
-void append_groups(std::string& text, const Groups& groups) {
-  for (const auto& [name, layers] : groups)
-    text += fmt::format("  {:4} × {}: {}\n", layers.size(), name, shorten(layers));
-}
-
 }  // namespace
 
 size_t PtqReport::quantized() const {
@@ -80,18 +59,20 @@ std::string PtqReport::to_json() const {
 }
 
 std::string PtqReport::to_text() const {
-  Groups by_pattern, by_reason;
+  ptq::Places by_pattern, by_reason;
   for (const MatchedPattern& match : patterns) {
-    if (match.quantized) by_pattern[match.pattern].push_back(place_name(match.layer, match.nodes.back()));
+    if (match.quantized)
+      by_pattern[match.pattern].push_back(ptq::place_name(match.layer, match.nodes.back()));
   }
   for (const FloatOperation& each : float_operations)
-    by_reason[fmt::format("{} ({})", each.op, each.reason)].push_back(place_name(each.layer, each.node));
-  std::string text = fmt::format("{} of {} matched patterns are quantized", quantized(), patterns.size());
-  if (!folded.empty()) text += fmt::format(", {} batch norms folded", folded.size());
-  text += "\n";
-  append_groups(text, by_pattern);
-  if (!by_reason.empty()) text += fmt::format("{} operations stay float\n", float_operations.size());
-  append_groups(text, by_reason);
+    by_reason[fmt::format("{} ({})", each.op, each.reason)].push_back(ptq::place_name(each.layer, each.node));
+  std::string text =
+      fmt::format("{} of {} quantized", quantized(), ptq::counted(patterns.size(), "matched pattern"));
+  if (!folded.empty()) text += fmt::format(", {} folded", ptq::counted(folded.size(), "batch norm"));
+  text += "\n" + ptq::places_table(by_pattern);
+  if (!by_reason.empty())
+    text += "\nNot quantized: " + ptq::counted(float_operations.size(), "operation") + "\n" +
+            ptq::places_table(by_reason);
   return text;
 }
 

@@ -270,6 +270,9 @@ void Planner::plan_aten(const Node& node, const std::string& reason) {
         }
       }
       outputs.push_back({});
+    } else if (output->type() == ValueType::kTensor && !is_used(output)) {
+      // Its size may be another one than the meta function says: embedding_bag's bags, for one.
+      outputs.push_back({});
     } else if (output->type() == ValueType::kTensor) {
       const Slot slot = dynamic_slot(output);
       values_[output].data = slot;

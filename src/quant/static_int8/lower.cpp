@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "graph/mutation.h"
+#include "quant/ptq/grouped_text.h"
 #include "quant/static_int8/operators.h"
 #include "quant/static_int8/rewrites.h"
 
@@ -104,15 +105,15 @@ void drop_unused_constants(Graph& graph, const Graph& before, TensorMap& tensors
 }  // namespace
 
 std::string LowerReport::to_text() const {
-  std::string text;
-  for (const auto& [target, count] : operators) text += fmt::format("{:>5}  {}\n", count, target);
+  std::string text = "Lowered to int8\n";
+  for (const auto& [target, count] : operators) text += fmt::format("{:>5} × {}\n", count, target);
   if (kept.empty()) return text + "nothing stays float between quantize and dequantize\n";
-  text += fmt::format("{} node{} float:\n", kept.size(), kept.size() == 1 ? " stays" : "s stay");
-  for (const KeptInFloat& node : kept) {
-    text += fmt::format("  %{} {}{}: {}\n", node.node, node.target,
-                        node.layer.empty() ? "" : fmt::format(" in layer \"{}\"", node.layer), node.reason);
-  }
-  return text;
+  ptq::Places by_reason;
+  for (const KeptInFloat& node : kept)
+    by_reason[fmt::format("{} ({})", node.target, node.reason)].push_back(
+        ptq::place_name(node.layer, node.node));
+  return text + "\nFloat between quantize and dequantize: " + ptq::counted(kept.size(), "node") + "\n" +
+         ptq::places_table(by_reason);
 }
 
 LowerResult lower(const GraphModule& module, const LowerOptions& options) {

@@ -99,6 +99,17 @@ TEST(Lower, FunctionsOfOneElementBecomeTables) {
     expect_one("halftone::int8_lookup", kImage, fmt::format("  %y: f32[2, 3, 6, 5] = {}", function), kImage,
                kImageSizes, 0);
   }
+  at::manual_seed(18);
+  const char* prelu = R"(
+graph(%s: parameter "slope" f32[1], %x: user "x" f32[2, 6]) {
+  %q: u8[2, 6] = halftone::quantize_per_tensor(%x, 0.03, 90, 0, 255, dtype:u8)
+  %d: f32[2, 6] = halftone::dequantize_per_tensor(%q, 0.03, 90)
+  %y: f32[2, 6] = aten::prelu(%d, %s)
+  %yq: u8[2, 6] = halftone::quantize_per_tensor(%y, 0.03, 60, 0, 255, dtype:u8)
+  %out: f32[2, 6] = halftone::dequantize_per_tensor(%yq, 0.03, 60)
+  return %out
+})";
+  expect_lowered(prelu, {{"slope", at::full({1}, 0.25)}}, {at::randn({2, 6})}, 0.03);
   // A chain is one table: x · relu6(x + 3) / 6 without the product.
   expect_one("halftone::int8_lookup", kImage,
              "  %a: f32[2, 3, 6, 5] = aten::add.Tensor(%d, 3.0)\n  %b: f32[2, 3, 6, 5] = aten::relu6(%a)\n"
@@ -240,7 +251,7 @@ TEST(Lower, WhatHasNoKernelStaysAndIsListed) {
   EXPECT_EQ(result.report.kept[0].target, "aten::softmax.int");
   EXPECT_EQ(result.report.kept[0].layer, "head");
   EXPECT_EQ(result.report.kept[0].reason, "there is no int8 kernel for aten::softmax.int");
-  EXPECT_THAT(result.report.to_text(), testing::HasSubstr("1 node stays float"));
+  EXPECT_THAT(result.report.to_text(), testing::HasSubstr("Float between quantize and dequantize: 1 node\n"));
   EXPECT_EQ(compare_runs(reference, result.module, {at::randn({2, 6})}, 0.04).differing, 0);
 }
 

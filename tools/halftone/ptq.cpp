@@ -93,6 +93,17 @@ void print_ptq(const PtqRequest& request, const StaticInt8Result& result, const 
                              describe_bytes(file_bytes(request.output)), request.output));
 }
 
+/// A file that is written is not yet a file that is good.
+void warn_of_loss(const StaticInt8Result& result, Console& console) {
+  constexpr double kUsualCosine = 0.99;
+  if (result.cosine >= kUsualCosine) return;
+  console.warn(
+      fmt::format("the results' cosine to fp32's is {:.4f}: this model loses much in static int8. More bits "
+                  "(--activation-bits 8), more data, a --qconfig that leaves out the worst layers "
+                  "(--report) may help; for linears there is halftone quantize --scheme int8dq",
+                  result.cosine));
+}
+
 void run_ptq(const PtqRequest& request, const CommonOptions& common, Console& console) {
   for (const std::string& path : {request.output, request.statistics_out}) require_folder_of(path);
   const std::shared_ptr<GraphModule> module = open_model(request.model);
@@ -101,6 +112,7 @@ void run_ptq(const PtqRequest& request, const CommonOptions& common, Console& co
   if (!request.output.empty())
     save_checkpoint(request.reference ? *result.reference : *result.module, request.output);
   print_ptq(request, result, common, console);
+  warn_of_loss(result, console);
 }
 
 void add_ptq_schemes(CLI::App& command, PtqRequest& request) {

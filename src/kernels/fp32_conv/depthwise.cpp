@@ -1,4 +1,4 @@
-// Convolution with one channel a group: vectors of channels, pixel by pixel.
+// Convolution with one or few channels a group: vectors of channels across groups, pixel by pixel.
 #include <algorithm>
 
 #include "kernels/common/packed_block.h"
@@ -32,7 +32,8 @@ void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, Splitte
   const ConvShape& s = call.shape;
   const DepthwiseSpace scratch(s, splitter.threads(), space);
   std::fill(scratch.zeros, scratch.zeros + s.in_channels, 0.0f);
-  const int64_t stride = packed_panel_count(s.groups, call.kernel.tile_n) * call.kernel.tile_n;
+  const int64_t width = s.group_in_channels();
+  const int64_t stride = packed_panel_count(s.out_channels, call.kernel.tile_n) * call.kernel.tile_n;
   for (int64_t p = 0; p < conv_phase_count(s); ++p) {
     const ConvPhase phase = conv_phase(s, p);
     const int64_t pixels = s.batch * phase.pixels();
@@ -43,8 +44,8 @@ void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, Splitte
       const float** rows = scratch.rows + thread * scratch.row_count;
       int64_t* out = scratch.out + thread * kDepthwisePixels;
       gather_pixels(call, phase, scratch.zeros, first, count, rows, out);
-      call.kernel.functions->depthwise({rows, count, count, phase.tap_count(),
-                                        call.weights + phase.tap_offset * stride, stride,
+      call.kernel.functions->depthwise({rows, count, count, phase.tap_count(), width,
+                                        call.weights + phase.tap_offset * width * stride, stride,
                                         call.target(out, 0, s.out_channels)});
     });
   }

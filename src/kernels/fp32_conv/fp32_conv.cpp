@@ -9,35 +9,41 @@
 namespace halftone::kernels {
 namespace {
 
-const char* refuse_gemm(const Fp32ConvProblem& p) {
-  return fp32_conv_cannot(ConvAlgorithm::kGemm, p);
+bool few_channels_a_group(const ConvShape& s) {
+  const int64_t width = s.group_in_channels();
+  return (s.groups > 1 || width == 1) && width == s.group_out_channels() &&
+         (width == 1 || width == 2 || width == 4 || width == 8);
 }
 
-const char* refuse_gemm512(const Fp32ConvProblem& p) {
-  if (!p.strided_channels && p.shape.depthwise()) return "depthwise";
-  if (p.shape.group_out_channels() <= kFp32ConvTile) return "no more channels than a panel of 16 has";
-  return nullptr;
+const char* refuse_gemm(const Fp32ConvProblem& p) {
+  return fp32_conv_cannot(ConvAlgorithm::kGemm, p);
 }
 
 const char* refuse_depthwise(const Fp32ConvProblem& p) {
   return fp32_conv_cannot(ConvAlgorithm::kDepthwise, p);
 }
 
-// Tiles of m x m outputs. Their number is the height of the matrices that are multiplied: with fewer than
-// this the transformed weights, 4 or 1.8 times as many, cost more to read than multiplications are saved (7x7
-// with 512 channels, batch 1: 1.49 ms with 4 tiles of 4x4, 0.91 ms with 16 of 2x2, 1.25 ms direct).
+const char* refuse_gemm512(const Fp32ConvProblem& p) {
+  if (refuse_depthwise(p) == nullptr) return "small groups are faster as vectors across groups";
+  if (p.shape.group_out_channels() <= kFp32ConvTile) return "no more channels than a panel of 16 has";
+  return nullptr;
+}
+
+// Tiles of m x m outputs. Their number is the height of the matrices that are multiplied: with fewer than 8
+// the transformed weights, 4 or 1.8 times as many, cost more to read than multiplications are saved (7x7 with
+// 512 channels, batch 1: 1.49 ms with 4 tiles of 4x4, 0.91 ms with 16 of 2x2, 1.25 ms direct), unless they
+// are few.
 constexpr int64_t kLeastTiles = 8;
-constexpr int64_t kLeastWinogradChannels = 32;
+constexpr int64_t kFewWeights = 128 * 128;
 
 const char* refuse_winograd(const Fp32ConvProblem& p, ConvAlgorithm algorithm) {
   if (const char* reason = fp32_conv_cannot(algorithm, p)) return reason;
   const ConvShape& s = p.shape;
-  if (s.in_channels < kLeastWinogradChannels || s.out_channels < kLeastWinogradChannels)
-    return "so few channels that the transforms cost more than they save";
   const int64_t m = winograd_outputs(algorithm);
   const int64_t tiles = s.batch * ((s.out[1] + m - 1) / m) * ((s.out[2] + m - 1) / m);
-  return tiles < kLeastTiles ? "so few tiles that reading the transformed weights costs more than it saves"
-                             : nullptr;
+  return tiles < kLeastTiles && s.in_channels * s.out_channels > kFewWeights
+             ? "so few tiles that reading the transformed weights costs more than it saves"
+             : nullptr;
 }
 
 const char* refuse_winograd4(const Fp32ConvProblem& p) {
@@ -102,7 +108,7 @@ const char* fp32_conv_cannot(ConvAlgorithm algorithm, const Fp32ConvProblem& p) 
   if (algorithm == ConvAlgorithm::kGemm) return nullptr;
   if (p.strided_channels) return "the input's channels are not neighbours in memory";
   if (algorithm == ConvAlgorithm::kDepthwise)
-    return s.depthwise() ? nullptr : "not one input and one output channel a group";
+    return few_channels_a_group(s) ? nullptr : "not groups of 1, 2, 4 or 8 inputs and as many outputs";
   if (!p.winograd) return "Winograd's larger error is not allowed";
   if (s.transposed || s.groups != 1) return "transposed or grouped";
   const ConvExtent ones{1, 1, 1}, kernel{1, 3, 3};

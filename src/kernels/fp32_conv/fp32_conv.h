@@ -39,7 +39,7 @@ struct Fp32ConvProblem {
 /// How a kernel computes, and how its weights are packed.
 enum class ConvAlgorithm : uint32_t {
   kGemm = 1,       ///< tiles of pixels times panels of output channels
-  kDepthwise = 2,  ///< one input and one output channel a group
+  kDepthwise = 2,  ///< vectors of channels of many small groups: 1, 2, 4 or 8 inputs and as many outputs
   kWinograd4 = 3,  ///< F(4x4, 3x3)
   kWinograd2 = 4,  ///< F(2x2, 3x3)
 };

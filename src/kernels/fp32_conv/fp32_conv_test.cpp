@@ -71,6 +71,18 @@ TEST(Fp32Conv, Groups) {
             ConvLayer(conv_shape_2d(groups * ic, groups * oc, 6, 3, 2, 1, 1, groups))));
 }
 
+TEST(Fp32Conv, SmallGroupsAsVectorsAcrossGroups) {
+  for (int64_t groups : {2, 3, 5, 8})
+    for (int64_t width : {2, 4, 8})
+      for (bool transposed : {false, true}) {
+        ConvShape s = conv_shape_2d(groups * width, groups * width, 6, 3, 2, 1, 1, groups);
+        s.transposed = transposed;
+        s.out = conv_output(s);
+        EXPECT_EQ(choose_fp32_conv({s}).algorithm, ConvAlgorithm::kDepthwise);
+        ASSERT_NO_FATAL_FAILURE(expect_conv_within_bound(ConvLayer(s)));
+      }
+}
+
 TEST(Fp32Conv, DepthwiseOverChannelEdges) {
   for (int64_t channels : {1, 3, 7, 8, 9, 16, 17, 31, 40})
     for (int64_t kernel : {1, 3, 5})

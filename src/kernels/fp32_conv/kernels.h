@@ -44,13 +44,14 @@ struct Fp32ConvFinish {
   Fp32ConvTarget target;
 };
 
-/// y[r][c] = epilogue(Σ_t rows[t][r][c] · weights[t][c])
+/// y[r][o] = epilogue(Σ_t Σ_c rows[t][r][first channel of o's group + c] · weights[t][c][o]), c < width
 struct Fp32DepthwiseStep {
   const float* const* rows;  ///< [taps][rows_stride]
   int64_t rows_stride;
   int64_t count;
   int64_t taps;
-  const float* weights;  ///< [taps][weights_stride]; whole vectors can be read
+  int64_t width;         ///< channels of a group, in and out: 1, 2, 4 or 8
+  const float* weights;  ///< [taps][width][weights_stride]; whole vectors can be read
   int64_t weights_stride;
   Fp32ConvTarget target;
 };

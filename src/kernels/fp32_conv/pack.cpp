@@ -81,9 +81,12 @@ void pack_gemm(const ConvShape& s, int64_t tile_n, const float* w, float* out) {
 }
 
 void pack_depthwise(const ConvShape& s, int64_t tile_n, const float* w, float* out) {
-  const int64_t stride = packed_panel_count(s.groups, static_cast<int>(tile_n)) * tile_n;
+  const int64_t width = s.group_in_channels();
+  const int64_t stride = packed_panel_count(s.out_channels, static_cast<int>(tile_n)) * tile_n;
   for_each_tap(s, [&](int64_t at, int64_t tap) {
-    for (int64_t g = 0; g < s.groups; ++g) out[at * stride + g] = w[g * s.taps() + tap];
+    for (int64_t channel = 0; channel < s.out_channels; ++channel)
+      for (int64_t c = 0; c < width; ++c)
+        out[(at * width + c) * stride + channel] = w[plain_at(s, channel / width, channel % width, c, tap)];
   });
 }
 
@@ -135,11 +138,11 @@ size_t fp32_conv_packed_bytes(const Fp32ConvKernel& kernel, const ConvShape& s) 
   check_fp32_conv_fits(kernel, s, false);
   const int m = winograd_outputs(kernel.algorithm);
   const int64_t taps = m > 0 ? int64_t{m + 2} * (m + 2) : s.taps();
-  const bool depthwise = kernel.algorithm == ConvAlgorithm::kDepthwise;
-  const int64_t columns =
-      depthwise ? packed_panel_count(s.groups, kernel.tile_n) : s.groups * conv_panels(kernel, s);
-  const int64_t weights = packed_weight_count(kConvKind, columns * kernel.tile_n,
-                                              taps * (depthwise ? 1 : s.group_in_channels()), kernel.tile_n);
+  const int64_t panels = kernel.algorithm == ConvAlgorithm::kDepthwise
+                             ? packed_panel_count(s.out_channels, kernel.tile_n)
+                             : s.groups * conv_panels(kernel, s);
+  const int64_t weights =
+      packed_weight_count(kConvKind, panels * kernel.tile_n, taps * s.group_in_channels(), kernel.tile_n);
   return sizeof(PackedHeader) + static_cast<size_t>(weights) * sizeof(float);
 }
 

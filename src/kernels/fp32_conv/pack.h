@@ -1,6 +1,6 @@
 // How fp32_conv's packed weights are laid out, for its drivers. After a PackedHeader:
 //   gemm       [group][panel][tap][channel][tile_n]; taps of a transposed convolution phase by phase
-//   depthwise  [tap][channels, padded to tile_n]
+//   depthwise  [tap][input channel of the group][output channels, padded to tile_n]
 //   winograd   [(m + 2)²][panel][channel][tile_n]
 // What is beyond the last output channel is zero.
 #pragma once

@@ -37,8 +37,10 @@ void conv_depthwise_scalar(const Fp32DepthwiseStep& s) {
   for (int64_t r = 0; r < s.count; ++r) {
     for (int64_t c = 0; c < s.target.channels; ++c) {
       float sum = 0.0f;
-      for (int64_t t = 0; t < s.taps; ++t)
-        sum += s.rows[t * s.rows_stride + r][c] * s.weights[t * s.weights_stride + c];
+      for (int64_t i = 0; i < s.taps * s.width; ++i) {
+        const float* x = s.rows[i / s.width * s.rows_stride + r] + c / s.width * s.width;
+        sum += x[i % s.width] * s.weights[i * s.weights_stride + c];
+      }
       conv_finish1(sum, s.target, s.target.pixels[r], c);
     }
   }

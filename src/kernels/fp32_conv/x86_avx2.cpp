@@ -46,10 +46,48 @@ void depthwise_pixels(const Fp32DepthwiseStep& s, int64_t pixel) {
     depthwise_tile<P, 1>(s, pixel, c, static_cast<int>(channels - c < 8 ? channels - c : 8));
 }
 
+// P pixels of eight channels, which are whole groups (the last vector has `count` channels): for each channel
+// of a group, it is spread over its group's lanes.
+template <int P>
+void grouped_tile(const Fp32DepthwiseStep& s, int64_t pixel, int64_t channel, int count) {
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i first = _mm256_andnot_si256(_mm256_set1_epi32(static_cast<int>(s.width) - 1), lanes);
+  __m256 sum[P];
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) sum[p] = _mm256_setzero_ps();
+  const float* w = s.weights + channel;
+  const float* const* rows = s.rows + pixel;
+  for (int64_t t = 0; t < s.taps; ++t, rows += s.rows_stride) {
+    __m256 x[P];
+#pragma GCC unroll 4
+    for (int p = 0; p < P; ++p) x[p] = load_part8(rows[p] + channel, count);
+    for (int c = 0; c < static_cast<int>(s.width); ++c, w += s.weights_stride) {
+      const __m256 weights = _mm256_loadu_ps(w);
+      const __m256i spread = _mm256_add_epi32(first, _mm256_set1_epi32(c));
+#pragma GCC unroll 4
+      for (int p = 0; p < P; ++p)
+        sum[p] = _mm256_fmadd_ps(_mm256_permutevar8x32_ps(x[p], spread), weights, sum[p]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int p = 0; p < P; ++p) conv_finish8(sum[p], s.target, s.target.pixels[pixel + p], channel, count);
+}
+
+template <int P>
+void grouped_pixels(const Fp32DepthwiseStep& s, int64_t pixel) {
+  const int64_t channels = s.target.channels;
+  for (int64_t c = 0; c < channels; c += 8)
+    grouped_tile<P>(s, pixel, c, static_cast<int>(channels - c < 8 ? channels - c : 8));
+}
+
 }  // namespace
 
 void conv_depthwise_avx2(const Fp32DepthwiseStep& s) {
   int64_t pixel = 0;
+  if (s.width > 1) {
+    for (; pixel + 4 <= s.count; pixel += 4) grouped_pixels<4>(s, pixel);
+    for (; pixel < s.count; ++pixel) grouped_pixels<1>(s, pixel);
+  }
   for (; pixel + 4 <= s.count; pixel += 4) depthwise_pixels<4>(s, pixel);
   for (; pixel < s.count; ++pixel) depthwise_pixels<1>(s, pixel);
 }

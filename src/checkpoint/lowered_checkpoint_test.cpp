@@ -3,6 +3,7 @@
 #include "halftone/compile.h"
 #include "halftone/lower.h"
 #include "quant/ptq/quantize_op.h"
+#include "quant/weight/packing_cache.h"
 
 namespace halftone {
 namespace {
@@ -53,11 +54,18 @@ TEST_F(LoweredCheckpoint, RoundTripGivesTheSameBytes) {
   EXPECT_THAT(compiled->report(loaded->sample_inputs).left_to_aten, testing::IsEmpty());
 }
 
-TEST_F(LoweredCheckpoint, PackedCopiesMayBeAskedFor) {
+TEST_F(LoweredCheckpoint, PackedCopiesAreUsed) {
   const auto module = lowered_model();
   const at::Tensor expected = run_sample(module);
+  save_checkpoint(*module, path("plain.ht"));
   save_checkpoint(*module, path(), {.packed = true});
-  EXPECT_TRUE(run_sample(load_checkpoint(path())).equal(expected));
+  EXPECT_GT(std::filesystem::file_size(path()), std::filesystem::file_size(path("plain.ht")));
+  EXPECT_THAT(verify_checkpoint(path()).findings, testing::IsEmpty());
+  const size_t packed_before = packing_cache_stats().packed;
+  const auto loaded = load_checkpoint(path());
+  EXPECT_TRUE(run_sample(loaded).equal(expected));
+  EXPECT_EQ(packing_cache_stats().packed, packed_before) << "nothing had to be packed again";
+  EXPECT_THAT(loaded->notes, testing::IsEmpty());
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "checkpoint/ht_json.h"
 #include "graph/operands.h"
 #include "quant/graph/quantized_node.h"
+#include "quant/static_int8/product.h"
 #include "quant/weight/packing_cache.h"
 
 namespace halftone {
@@ -104,6 +105,13 @@ std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tens
   for (const auto& node : graph.nodes()) {
     // A config of the user's own packs, if at all, where only its owner knows.
     if (node->op() == nullptr || node->is("halftone::custom_linear")) continue;
+    if (const auto name = static_int8::try_product_weight(*node)) {
+      if (!tensors.contains(*name) || !seen.insert({*name}).second) continue;
+      weights.push_back({layer_of_tensor(*name), {*name}, {tensors.at(*name)}, [&node = *node, &tensors] {
+                           static_int8::pack_product(node, tensors);
+                         }});
+      continue;
+    }
     const auto quantized = try_quantized_node(*node);
     if (!quantized || quantized->layer.kind != "linear") continue;
     const auto names = try_part_names(*node);

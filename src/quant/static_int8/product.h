@@ -6,6 +6,7 @@
 
 #include <optional>
 
+#include "halftone/graph_module.h"
 #include "kernels/int8_conv/int8_conv.h"
 #include "kernels/quantized_ops/quantized_ops.h"
 
@@ -35,6 +36,12 @@ struct Product {
 
 /// kInvalidArgument where the tensors do not fit the shape.
 Product prepare_product(const ProductSpec& spec);
+
+/// The name of the weight's tensor where the node is one of the two operators and the weight is stored;
+/// nothing for other nodes.
+std::optional<std::string> try_product_weight(const Node& node);
+/// Packs the weight of such a node as a run would, for images of the sizes that the graph knows.
+void pack_product(const Node& node, const TensorMap& tensors);
 
 /// Where x, weight and the rest come from in torch's words.
 struct ConvLists {

@@ -199,10 +199,13 @@ TEST(ConvModels, OneAndThreeDimensions) {
   y = line.add("f32[s0, 12, 40]", fmt::format("aten::gelu({})", y));
   y = line.add("f32[s0, 12, 20]",
                fmt::format("aten::conv1d({}, {}, None, [2], [1], [1], 3)", y, line.weight({12, 4, 4})));
+  y = line.add("f32[s0, 12, 10]", fmt::format("aten::max_pool1d({}, [2])", y));
+  y = line.add("f32[s0, 12, 9]", fmt::format("aten::avg_pool1d({}, [2], [1])", y));
+  y = line.add("f32[s0, 12, 9]", fmt::format("aten::conv1d({}, {})", y, line.weight({12, 12, 1})));
   y = line.add("f32[s0, 12]", fmt::format("aten::amax({}, [2])", y));
   const PlanReport lines = expect_compiled(line.make(y), images({0, 5, 40}, {1, 4}));
   EXPECT_THAT(lines.left_to_aten, testing::IsEmpty());
-  EXPECT_EQ(lines.steps.size(), 4) << "the input turned around, two convolutions, the largest";
+  EXPECT_EQ(lines.steps.size(), 7) << "the input turned around, three convolutions, three poolings";
 
   NetWriter cube("%x: user \"x\" f32[s0, 3, 6, 8, 7]");
   const std::string t = "f32[s0, 8, 6, 8, 7]";
@@ -227,6 +230,7 @@ TEST(ConvModels, EveryPoolingOperator) {
       {"f32[s0, 8, 6, 5]", "aten::avg_pool2d({}, [2, 2], [2, 2], [0, 0], true, true)"},
       {"f32[s0, 8, 5, 4]", "aten::avg_pool2d({}, [2, 2], [], [0, 0], false, true, 3)"},
       {"f32[s0, 8, 3, 4]", "aten::adaptive_avg_pool2d({}, [3, 4])"},
+      {"f32[s0, 8, 3, 4]", "aten::_adaptive_avg_pool2d({}, [3, 4])"},
       {"f32[s0, 8, 1, 1]", "aten::mean.dim({}, [-1, -2], true)"},
       {"f32[s0, 8]", "aten::amax({}, [2, 3])"}};
   for (const auto& [type, call] : cases) {
@@ -270,6 +274,26 @@ TEST(ConvModels, MkldnnWhereItIsAskedFor) {
   const auto fastest = compile(module, {.convolutions = ConvChoice::kFastest});
   expect_close(fastest->run(inputs), expected, "the fastest");
   EXPECT_THAT(fastest->report(inputs).choices, testing::Contains(testing::HasSubstr(" ms, mkldnn ")));
+}
+
+// What ATen computes keeps the layout too: no copies but the result's.
+TEST(ConvModels, InterpolationAndNormsOfAtenKeepTheLayout) {
+  at::manual_seed(30);
+  NetWriter net("%x: user \"x\" f32[s0, 3, 8, 8]");
+  const std::string small = "f32[s0, 8, 8, 8]", large = "f32[s0, 8, 16, 16]";
+  const std::string c =
+      net.add(small, fmt::format("aten::conv2d(%x, {}, None, [1, 1], [1, 1])", net.weight({8, 3, 3, 3})));
+  std::string y = net.add(small, fmt::format("aten::silu({})", c));
+  y = net.batch_norm(small, y, 8);
+  y = net.add(small, fmt::format("aten::group_norm({}, 2, {}, {})", y, net.positive({8}), net.weight({8})));
+  const std::string a =
+      net.add(large, fmt::format("aten::upsample_bilinear2d.vec({}, [16, 16], false, None)", y));
+  const std::string b = net.add(large, fmt::format("aten::upsample_nearest2d.vec({}, [16, 16], None)", y));
+  y = net.add("f32[s0, 16, 16, 16]", fmt::format("aten::cat([{}, {}], 1)", a, b));
+  y = net.add(large, fmt::format("aten::conv2d({}, {}, None, [1, 1], [1, 1])", y, net.weight({8, 16, 3, 3})));
+  const PlanReport report = expect_compiled(net.make(y), images({0, 3, 8, 8}, {1, 2}));
+  EXPECT_EQ(report.left_to_aten.size(), 4u);
+  EXPECT_EQ(steps_of(report, "copy"), 2) << "cat, and the result";
 }
 
 TEST(ConvModels, WeightsThatAreInputsStayWithAten) {

@@ -86,9 +86,8 @@ class PoolLowering {
     if (!x || x->dtype() != at::kFloat || x->meta.dim() < 3 || x->meta.dim() > 5)
       return refuse("not float32");
     if (node_.outputs().size() > 1 && planner_.is_used(node_.output(1))) return refuse("indices are wanted");
-    const int64_t wanted = node_.target().find("2d") != std::string::npos   ? 4
-                           : node_.target().find("3d") != std::string::npos ? 5
-                                                                            : x->meta.dim();
+    const bool reduces = node_.is("aten::mean.dim") || node_.is("aten::amax");
+    const int64_t wanted = reduces ? x->meta.dim() : pooled_rank();
     if (x->meta.dim() != wanted) return refuse("not a batch");
     const auto rows = try_rows(channels_at_the_end(*x));
     if (!rows) return refuse("the channels are not last in memory");
@@ -96,7 +95,6 @@ class PoolLowering {
     step_->problem.batch = x->sizes()[0];
     step_->problem.channels = x->sizes()[1];
     step_->problem.in = extent_of(x->sizes().slice(2), 1);
-    const bool reduces = node_.is("aten::mean.dim") || node_.is("aten::amax");
     if (!(reduces ? read_reduction(*x) : read_windows())) return nullptr;
     define();
     step_->chosen = &kernels::choose_kernel(kernels::pool_kernels(), step_->problem, active_isa());
@@ -107,6 +105,12 @@ class PoolLowering {
   std::nullptr_t refuse(const char* why) {
     reason_ = why;
     return nullptr;
+  }
+
+  /// Dimensions of a batch, by the operator's name.
+  int64_t pooled_rank() const {
+    const std::string& target = node_.target();
+    return target.find("1d") != std::string::npos ? 3 : target.find("2d") != std::string::npos ? 4 : 5;
   }
 
   bool read_reduction(const Slot& x) {
@@ -128,13 +132,12 @@ class PoolLowering {
     const std::vector<int64_t> sizes = planner_.sizes_of(node_.output());
     PoolProblem& problem = step_->problem;
     problem.out = extent_of(c10::IntArrayRef(sizes).slice(2), 1);
+    const bool max = node_.target().find("max_pool") != std::string::npos;
+    problem.kind = max ? PoolKind::kMax : PoolKind::kMean;
     if (node_.target().find("adaptive") != std::string::npos) {
-      problem.kind = PoolKind::kMean;
       for (size_t d = 0; d < kConvDims; ++d) step_->runs[d] = adaptive_runs(problem.in[d], problem.out[d]);
       return true;
     }
-    const bool max = node_.target().find("max_pool") != std::string::npos;
-    problem.kind = max ? PoolKind::kMax : PoolKind::kMean;
     if (max) problem.step = numbers("dilation", 1);
     const auto size = numbers("kernel_size", 1), pad = numbers("padding", 0);
     const bool given = !planner_.constant(node_, "stride").toIntVector().empty();
@@ -145,7 +148,7 @@ class PoolLowering {
       step_->runs[d] = max ? max_runs(window, problem.in[d], problem.out[d])
                            : mean_runs(window, problem.in[d], problem.out[d], count_padding);
     }
-    return max || read_divisor();
+    return max || pooled_rank() == 3 || read_divisor();
   }
 
   /// A divisor of the model's own takes the place of the window's size.

@@ -12,7 +12,8 @@ namespace {
 
 enum class Passage {
   kPointwise,  ///< element by element, operands broadcast
-  kWindow,     ///< reads its first tensor, and the result has that one's layout
+  kWindow,     ///< reads its first tensor, and the result has that one's layout (in one dimension only the
+               ///< executor's has; ATen's is contiguous, and as right)
   kCat,        ///< all tensors of its list
   kReduction,  ///< over all spatial dimensions: the layout is gone
 };
@@ -49,16 +50,22 @@ const std::map<std::string_view, Passage>& passages() {
       {"aten::div.Scalar", kPointwise},
       {"aten::maximum", kPointwise},
       {"aten::minimum", kPointwise},
+      {"aten::max_pool1d", kWindow},
       {"aten::max_pool2d", kWindow},
       {"aten::max_pool2d_with_indices", kWindow},
       {"aten::max_pool3d", kWindow},
       {"aten::max_pool3d_with_indices", kWindow},
+      {"aten::avg_pool1d", kWindow},
       {"aten::avg_pool2d", kWindow},
       {"aten::avg_pool3d", kWindow},
+      {"aten::adaptive_avg_pool1d", kWindow},
       {"aten::adaptive_avg_pool2d", kWindow},
       {"aten::_adaptive_avg_pool2d", kWindow},
       {"aten::adaptive_avg_pool3d", kWindow},
       {"aten::_adaptive_avg_pool3d", kWindow},
+      {"aten::adaptive_max_pool1d", kWindow},
+      {"aten::adaptive_max_pool2d", kWindow},
+      {"aten::adaptive_max_pool3d", kWindow},
       {"aten::upsample_nearest2d", kWindow},
       {"aten::upsample_nearest2d.vec", kWindow},
       {"aten::upsample_bilinear2d", kWindow},
@@ -203,10 +210,7 @@ class LayoutMover {
   bool try_window(Node& node) {
     std::vector<NamedArgument> inputs = node.inputs();
     Value* source = try_source(inputs.front().value.value());
-    // In one dimension ATen's operators do not keep the layout.
-    const bool keeps = rank(node.output()) >= 4 || node.target().find("batch_norm") != std::string::npos ||
-                       node.is("aten::constant_pad_nd");
-    if (source == nullptr || !keeps || !is_contiguous(node.output()) || rank(source) != rank(node.output()))
+    if (source == nullptr || !is_contiguous(node.output()) || rank(source) != rank(node.output()))
       return false;
     inputs.front().value = source;
     replace(node, std::move(inputs));

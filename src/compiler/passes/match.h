@@ -10,17 +10,12 @@
 #include <vector>
 
 #include "compiler/passes/pass.h"
+#include "graph/read_node.h"
 
 namespace halftone::compiler {
 
-/// The operand, or the schema's default where it was not given; nothing where it is a value or of another
-/// kind.
-std::optional<double> try_number(const Node& node, std::string_view name);  ///< integers too
-std::optional<bool> try_flag(const Node& node, std::string_view name);
-std::optional<std::string> try_text(const Node& node, std::string_view name);
+/// A list of constant integers, or one; nothing where it is something else.
 std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name);
-/// The tensor of that name; nullptr where it is None, absent or a number.
-Value* try_tensor(const Node& node, std::string_view name);
 bool is_absent(const Node& node, std::string_view name);  ///< None or not given
 /// As an argument for a new node: the value, or None.
 Argument optional_tensor(Value* value);
@@ -31,8 +26,6 @@ bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets)
 }
 /// The node behind a value if it has that target; nullptr otherwise.
 Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets);
-/// The value's only user, or nullptr (also where that is the graph's return).
-Node* only_user(const Value* value);
 
 size_t rank(const Value* value);    ///< 0 where nothing is known
 bool is_float(const Value* value);  ///< a float32 tensor on the CPU, of known sizes

@@ -14,11 +14,13 @@
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 #include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
+#include "kernels/int8_conv/int8_conv.h"
 #include "kernels/int8_linear/int8_linear.h"
 #include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
 #include "kernels/norm/norm.h"
 #include "kernels/pooling/pooling.h"
 #include "kernels/quantize_rows/quantize_rows.h"
+#include "kernels/quantized_ops/quantized_ops.h"
 #include "kernels/softmax/softmax.h"
 
 namespace halftone::kernels {
@@ -51,6 +53,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "int4_dynamic_linear", int4_dynamic_kernels());
   append(all, "fp32_linear", fp32_linear_kernels());
   append(all, "fp32_conv", fp32_conv_kernels());
+  append(all, "int8_conv", int8_conv_kernels());
   append(all, "bf16_linear", bf16_linear_kernels());
   append(all, "fp8_linear", fp8_linear_kernels());
   append(all, "embedding_rows", embedding_rows_kernels());
@@ -60,6 +63,7 @@ std::vector<CatalogEntry> kernel_catalog() {
   append(all, "attention", attention_kernels());
   append(all, "elementwise", elementwise_kernels());
   append(all, "pooling", pool_kernels());
+  append(all, "quantized_ops", quantized_ops_kernels());
   return all;
 }
 

@@ -203,6 +203,9 @@ struct Int8ConvRun {
       for (int64_t panel = first_panel; panel < last_panel; ++panel, block.next += block.next_lines * 64) {
         block.panel = weights.panels + (at + panel) * weights.panel_bytes;
         block.depth = weights.depth[at + panel];
+        block.extras = weights.extras[at + panel];
+        block.extra_quads = weights.extra_quads + (at + panel) * weights.most_extras;
+        block.extra_weights = weights.extra_weights + (at + panel) * weights.most_extras * kernel.tile.n * 4;
         block.out = output(group, panel * kernel.tile.n, mine);
         block.out.pixel = mine.pixel + (b - first) * plan.rows;
         kernel.compute(block);

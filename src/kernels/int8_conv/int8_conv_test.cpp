@@ -204,15 +204,45 @@ TEST(Int8Conv, EachDepthIsExactAtItsLimit) {
         Int8ConvProblem p{linear(7, 16, k), 8, activation_bits};
         for (int sign : {1, -1}) {
           ConvCase c(p, testing::constant(x_max), testing::constant(std::clamp(w * sign, -128, 127)));
-          Aligned packed(int8_conv_packed_bytes(p, {16}));
-          pack_int8_conv(p, c.w.data(), {16}, packed.data());
-          const int found = open_int8_conv_packed(p, packed.data(), {16}).depth[0];
+          Aligned packed(int8_conv_packed_bytes(p, {16, true}));
+          pack_int8_conv(p, c.w.data(), {16, true}, packed.data());
+          const int found = open_int8_conv_packed(p, packed.data(), {16, true}).depth[0];
           EXPECT_EQ(found, activation_bits == 7 && depth == 1 ? 1 : depth);
           expect_conv(c);
           if (HasFatalFailure()) return;
         }
       }
     }
+  }
+}
+
+// Small weights with a few large ones: packing takes the large ones apart, and nothing changes.
+TEST(Int8Conv, ExtraQuadsAreExact) {
+  Random random(13);
+  for (int activation_bits : {7, 8}) {
+    const int x_max = activation_bits == 7 ? 127 : 255, small = activation_bits == 7 ? 45 : 14;
+    int extras = 0;
+    for (const ConvShape& shape :
+         {linear(25, 40, 512), square(64, 20, 5, 3, 1, 1), square(13, 16, 6, 5, 1, 2)}) {
+      const Int8ConvProblem p{shape, 8, activation_bits};
+      const ConvCase::Draw few_large = [&] {
+        return random.integer(0, 1499) == 0 ? random.integer(0, 1) * 255 - 128
+                                            : random.integer(-small, small);
+      };
+      for (const ConvCase::Draw& x : {testing::constant(x_max), uniform(random, 0, x_max)}) {
+        ConvCase c(p, x, few_large);
+        c.args.x_zero_point = 5;
+        Aligned packed(int8_conv_packed_bytes(p, {16, true}));
+        pack_int8_conv(p, c.w.data(), {16, true}, packed.data());
+        const Int8ConvPacked found = open_int8_conv_packed(p, packed.data(), {16, true});
+        for (int64_t i = 0; i < found.group_panels; ++i) extras += found.extras[i];
+        EXPECT_FALSE(found.shallow);
+        EXPECT_GE(found.depth[0], 2);
+        expect_conv(c);
+        if (HasFatalFailure()) return;
+      }
+    }
+    EXPECT_GT(extras, 0);
   }
 }
 

@@ -30,7 +30,11 @@ struct Int8ConvBlock {
   int64_t quads = 0;              ///< of a tap
   const int8_t* panel = nullptr;  ///< aligned to 64
   int depth = 0;                  ///< of the panel, see pack.h
-  bool split = false;             ///< rows are |x - 128| and mask, see kSplitFront
+  // Quads that are multiplied once more, see pack.h.
+  int extras = 0;
+  const Int8ExtraQuad* extra_quads = nullptr;
+  const int8_t* extra_weights = nullptr;
+  bool split = false;  ///< rows are |x - 128| and mask, see kSplitFront
   /// What to fetch meanwhile, a line for each of the block's taps and rows. Only a hint; it may point past
   /// the weights.
   const int8_t* next = nullptr;

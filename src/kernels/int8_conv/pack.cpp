@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "base/errors.h"
+#include "kernels/int8_conv/deepen.h"
 #include "kernels/int8_conv/int8_conv.h"
 
 namespace halftone::kernels {
@@ -21,11 +22,12 @@ struct ConvDescription {
   uint32_t transposed;
   uint32_t activation_bits;
   uint32_t shallow;
-  uint8_t padding[16];
+  uint32_t deep;
+  uint8_t padding[12];
 };
 static_assert(sizeof(ConvDescription) == 64);
 
-ConvDescription describe_conv(const Int8ConvProblem& p) {
+ConvDescription describe_conv(const Int8ConvProblem& p, Int8ConvTile tile) {
   const ConvShape& s = p.shape;
   return {s.in_channels,
           {s.kernel[0], s.kernel[1], s.kernel[2]},
@@ -33,6 +35,7 @@ ConvDescription describe_conv(const Int8ConvProblem& p) {
           s.transposed,
           static_cast<uint32_t>(p.activation_bits),
           0,
+          tile.deep,
           {}};
 }
 
@@ -40,7 +43,8 @@ ConvDescription describe_conv(const Int8ConvProblem& p) {
 struct ConvBlockParts {
   Int8ConvPacked packed{};
   int64_t panels = 0;  // of all groups
-  int64_t sum_at = 0, depth_at = 0, panels_at = 0, end = 0;
+  int64_t sum_at = 0, depth_at = 0, extras_at = 0, extra_quads_at = 0, panels_at = 0, extra_weights_at = 0,
+          end = 0;
 };
 
 int64_t padded64(int64_t bytes) {
@@ -62,7 +66,11 @@ ConvBlockParts conv_block_parts(const Int8ConvProblem& p, Int8ConvTile tile) {
   packed.group_panels = packed_panel_count(s.out_channels / groups, tile.n);
   packed.group_columns = packed.group_panels * tile.n;
   packed.panel_bytes = packed.taps * packed.quads * tile.n * 4;
-  const int64_t factors[] = {groups, packed.group_panels, packed.panel_bytes + packed.taps * tile.n * 4 + 1};
+  // More would cost as much as a smaller depth. Transposed convolutions skip taps, and could not skip extras.
+  packed.most_extras = tile.deep && !depthwise && !s.transposed ? packed.taps * packed.quads / 8 : 0;
+  const int64_t factors[] = {
+      groups, packed.group_panels,
+      packed.panel_bytes + packed.taps * tile.n * 4 + packed.most_extras * (tile.n * 4 + 8) + 8};
   const auto bytes = checked_product<int64_t>(factors);
   if (!bytes || *bytes > (int64_t{1} << 61))
     fail(ErrorCode::kInvalidArgument, "int8_conv: cannot pack {} channels of {} weights", s.out_channels,
@@ -70,8 +78,12 @@ ConvBlockParts conv_block_parts(const Int8ConvProblem& p, Int8ConvTile tile) {
   parts.panels = groups * packed.group_panels;
   parts.sum_at = int64_t{sizeof(PackedHeader)} + int64_t{sizeof(ConvDescription)};
   parts.depth_at = parts.sum_at + padded64(packed.taps * groups * packed.group_columns * 4);
-  parts.panels_at = parts.depth_at + padded64(parts.panels);
-  parts.end = parts.panels_at + parts.panels * packed.panel_bytes;
+  parts.extras_at = parts.depth_at + padded64(parts.panels);
+  parts.extra_quads_at = parts.extras_at + padded64(parts.panels * 4);
+  parts.panels_at =
+      parts.extra_quads_at + padded64(parts.panels * packed.most_extras * int64_t{sizeof(Int8ExtraQuad)});
+  parts.extra_weights_at = parts.panels_at + parts.panels * packed.panel_bytes;
+  parts.end = parts.extra_weights_at + parts.panels * packed.most_extras * tile.n * 4;
   return parts;
 }
 
@@ -79,7 +91,10 @@ void place_parts(ConvBlockParts& parts, const void* block) {
   const char* at = static_cast<const char*>(block);
   parts.packed.sum = reinterpret_cast<const int32_t*>(at + parts.sum_at);
   parts.packed.depth = reinterpret_cast<const uint8_t*>(at + parts.depth_at);
+  parts.packed.extras = reinterpret_cast<const int32_t*>(at + parts.extras_at);
+  parts.packed.extra_quads = reinterpret_cast<const Int8ExtraQuad*>(at + parts.extra_quads_at);
   parts.packed.panels = reinterpret_cast<const int8_t*>(at + parts.panels_at);
+  parts.packed.extra_weights = reinterpret_cast<const int8_t*>(at + parts.extra_weights_at);
 }
 
 // Weight of output channel oc, input channel ic of its group, tap t.
@@ -124,25 +139,6 @@ void pack_column(const Int8ConvProblem& p, const int8_t* w, int64_t oc, int tile
   }
 }
 
-// Whether `depth` results of vpmaddubsw may be added in 16 bits; see pack.h.
-bool depth_is_safe(const Int8ConvPacked& packed, const int8_t* panel, int tile_n, int depth, int x_max) {
-  const int64_t tap_bytes = packed.quads * tile_n * 4;
-  for (int64_t tap = 0; tap < packed.taps; ++tap, panel += tap_bytes) {
-    for (int64_t first = 0; first < packed.quads; first += depth) {
-      const int64_t last = std::min<int64_t>(packed.quads, first + depth);
-      for (int lane = 0; lane < tile_n * 2; ++lane) {
-        int positive = 0, negative = 0;
-        for (int64_t q = first; q < last; ++q) {
-          const int8_t* pair = panel + q * tile_n * 4 + lane * 2;
-          for (int i = 0; i < 2; ++i) (pair[i] > 0 ? positive : negative) += std::abs(int{pair[i]});
-        }
-        if (std::max(positive, negative) * x_max > 32767) return false;
-      }
-    }
-  }
-  return true;
-}
-
 }  // namespace
 
 Int8ConvLayout int8_conv_layout(const ConvShape& shape) {
@@ -172,7 +168,6 @@ void pack_int8_conv(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTil
   const Int8ConvPacked& packed = parts.packed;
   auto* sum = const_cast<int32_t*>(packed.sum);
   auto* panels = const_cast<int8_t*>(packed.panels);
-  auto* depth = const_cast<uint8_t*>(packed.depth);
   const bool depthwise = packed.layout == Int8ConvLayout::kDepthwise;
   const int64_t ocg = depthwise ? s.out_channels : s.group_out_channels();
   const int64_t columns = parts.panels * tile.n;
@@ -181,13 +176,9 @@ void pack_int8_conv(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTil
     int8_t* at = panels + column / tile.n * packed.panel_bytes + column % tile.n * 4;
     pack_column(problem, w, oc, tile.n, packed.layout, at, sum + column, columns);
   }
-  ConvDescription description = describe_conv(problem);
-  const int x_max = problem.activation_bits == 7 ? 127 : 255;
-  for (int64_t i = 0; i < parts.panels && !depthwise; ++i) {
-    const int8_t* panel = panels + i * packed.panel_bytes;
-    for (uint8_t d = 1; d <= 8 && depth_is_safe(packed, panel, tile.n, d, x_max); d = d * 2) depth[i] = d;
-    if (depth[i] == 0) description.shallow = 1;
-  }
+  ConvDescription description = describe_conv(problem, tile);
+  if (tile.deep && !depthwise)
+    description.shallow = !deepen_panels(packed, tile, parts.panels, problem.activation_bits);
   std::memcpy(static_cast<char*>(out) + sizeof(PackedHeader), &description, sizeof(description));
 }
 
@@ -199,7 +190,7 @@ Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& p, const void* block
   const PackedHeader& header = open_packed(kInt8ConvKind, block, tile.n);
   ConvDescription found;
   std::memcpy(&found, static_cast<const char*>(block) + sizeof(PackedHeader), sizeof(found));
-  ConvDescription wanted = describe_conv(p);
+  ConvDescription wanted = describe_conv(p, tile);
   wanted.shallow = found.shallow;
   if (header.n != p.shape.out_channels || header.group != static_cast<uint32_t>(p.shape.groups) ||
       header.format != static_cast<uint32_t>(p.weight_bits) ||

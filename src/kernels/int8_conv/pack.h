@@ -8,11 +8,13 @@
 //   depthwise  (icg = ocg = 1)    pair of taps, channel, i in 0..1, 16 bits each  ->  qw[channel][2 pair + i]
 // and zero beyond the columns, the elements and the taps. (A 1x1 kernel is direct, or patches of one pixel.)
 //
-// Depth: how many vpmaddubsw results of a panel may be added in 16 bits, whatever the activations are. A sum
-// of products is largest where x is largest and only weights of one sign count, so depth d is safe if in each
-// 16-bit lane, for each group of d neighbouring quads, max(Σ positive w, Σ -negative w) · x_max < 32768. Two
-// weights of 7 bits and x <= 255, or four and x <= 127, are always safe; real weights, most of which are
-// small, go further.
+// Depth, of tiles with `deep`: how many vpmaddubsw results of a panel may be added in 16 bits, whatever the
+// activations are. A sum of products is largest where x is largest and only weights of one sign count, so
+// depth d is safe if in each 16-bit lane, for each group of d neighbouring quads, max(Σ positive w, Σ
+// -negative w) · x_max < 32768. Two weights of 7 bits and x <= 255, or four and x <= 127, are always safe;
+// real weights, most of which are small, go further. Where a few lanes stand in the way, what is too much is
+// taken out of a quad and becomes an extra quad, multiplied on its own after the others: w = kept + extra, so
+// sums stay exact. Each panel gets the depth that costs least.
 #pragma once
 
 #include "kernels/common/packed_block.h"
@@ -34,11 +36,12 @@ enum class Int8ConvLayout : uint32_t { kDirect = 0, kPatches = 1, kDepthwise = 2
 /// How the weights of a problem are laid out; kernels of one layout differ only in their tile.
 Int8ConvLayout int8_conv_layout(const ConvShape& shape);
 
-inline constexpr uint32_t kInt8ConvPackVersion = 1;
+inline constexpr uint32_t kInt8ConvPackVersion = 2;
 
-/// Columns of a panel (16, 32, …), for all layouts.
+/// Columns of a panel (16, 32, …), for all layouts; `deep`: for kernels that sum in 16 bits.
 struct Int8ConvTile {
   int n = 16;
+  bool deep = false;
   friend bool operator==(const Int8ConvTile&, const Int8ConvTile&) = default;
 };
 
@@ -51,6 +54,12 @@ size_t int8_conv_packed_bytes(const Int8ConvProblem& problem, Int8ConvTile tile)
 /// kInvalidArgument for a weight outside weight_bits, naming the channel.
 void pack_int8_conv(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTile tile, void* out);
 
+/// Which quad an extra one repeats: its tap, and its bytes from the start of the tap's (or the patch's).
+struct Int8ExtraQuad {
+  int32_t tap;
+  int32_t offset;
+};
+
 /// A packed block taken apart. Pointers into the block.
 struct Int8ConvPacked {
   Int8ConvLayout layout;
@@ -60,10 +69,14 @@ struct Int8ConvPacked {
   int64_t group_columns;  ///< of one group, padded to whole panels
   int64_t group_panels;
   int64_t panel_bytes;
-  const int32_t* sum;    ///< [taps][groups * group_columns]
-  const uint8_t* depth;  ///< [groups * group_panels]: 0 (vpmaddubsw itself could saturate), 1, 2, 4 or 8
-  const int8_t* panels;  ///< panel_bytes apart
-  bool shallow;          ///< some panel has depth 0
+  const int32_t* sum;     ///< [taps][groups * group_columns]
+  const uint8_t* depth;   ///< [groups * group_panels]: 0 (vpmaddubsw itself could saturate), 1, 2, 4 or 8
+  const int8_t* panels;   ///< panel_bytes apart
+  int64_t most_extras;    ///< of a panel
+  const int32_t* extras;  ///< [groups * group_panels]: extra quads of each panel
+  const Int8ExtraQuad* extra_quads;  ///< [groups * group_panels][most_extras]
+  const int8_t* extra_weights;       ///< [groups * group_panels][most_extras][4 * tile.n]
+  bool shallow;                      ///< no depth is safe: all panels have depth 0
 };
 
 /// The sizes of a packed block, without one: all pointers null. Throws kInvalidArgument where bytes overflow.

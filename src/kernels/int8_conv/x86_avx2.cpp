@@ -173,6 +173,18 @@ void multiply(const Int8ConvBlock& b, int first, int tiles, const int8_t* next, 
         deep_tap<R, D>(tile, w, quads);
       }
     }
+    if constexpr (D != kSplitRows) {
+      for (int e = 0; e < b.extras; ++e) {
+        const uint8_t* const* extra_rows = b.rows + b.extra_quads[e].tap * b.rows_stride + first;
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) tile.row[r] = extra_rows[r] + b.extra_quads[e].offset;
+        if constexpr (D == 1) {
+          chain_tap<R>(tile, b.extra_weights + e * kPanel * 4, 1);
+        } else {
+          deep_step<R, 1>(tile, 0, b.extra_weights + e * kPanel * 4);
+        }
+      }
+    }
     finish_rows<R>(b.out, first, tile.sum);
   }
 }

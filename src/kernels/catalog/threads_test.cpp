@@ -11,6 +11,7 @@
 #include "kernels/common/test_support.h"
 #include "kernels/elementwise/elementwise.h"
 #include "kernels/embedding_rows/embedding_rows.h"
+#include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/fp8_linear/fp8_linear.h"
 #include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
 #include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
@@ -239,6 +240,36 @@ void add_gathering_operations(std::vector<Operation>& all, Isa isa) {
   }
 }
 
+// Tiles of pixels, small groups, and Winograd where the level has it.
+void add_convolutions(std::vector<Operation>& all, Isa isa) {
+  for (const auto& [kernel_size, groups] : {std::pair<int64_t, int64_t>{1, 1}, {3, 32}, {3, 1}}) {
+    ConvShape s;
+    s.in_channels = s.out_channels = 32;
+    s.groups = groups;
+    s.in = {1, 24, 20};
+    s.kernel = {1, kernel_size, kernel_size};
+    s.pad = {0, kernel_size / 2, kernel_size / 2};
+    s.out = conv_output(s);
+    const auto& kernel = choose_fp32_conv({s}, isa);
+    auto block = std::make_shared<Aligned>(fp32_conv_packed_bytes(kernel, s));
+    pack_fp32_conv(kernel, s, inputs().floats.data(), block->data());
+    all.push_back({kernel.name, [=, &kernel](Splitter& splitter) {
+                     std::vector<float> y = output(s.out_pixels(), s.out_channels);
+                     std::vector<char> space(fp32_conv_workspace_bytes(kernel, s, splitter.threads()));
+                     Fp32ConvArgs args;
+                     args.x = inputs().floats.data();
+                     args.x_strides = channels_last_strides(s, s.in_channels);
+                     args.weights = block->data();
+                     args.out = y.data();
+                     args.out_stride = s.out_channels;
+                     args.workspace = space.data();
+                     args.workspace_bytes = space.size();
+                     fp32_conv(kernel, s, args, splitter);
+                     return y;
+                   }});
+  }
+}
+
 const std::vector<Operation>& operations() {
   static const std::vector<Operation> all = [] {
     std::vector<Operation> made;
@@ -251,6 +282,7 @@ const std::vector<Operation>& operations() {
       }
       add_row_operations(made, isa);
       add_gathering_operations(made, isa);
+      add_convolutions(made, isa);
     }
     return made;
   }();

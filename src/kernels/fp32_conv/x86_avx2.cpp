@@ -46,38 +46,66 @@ void depthwise_pixels(const Fp32DepthwiseStep& s, int64_t pixel) {
     depthwise_tile<P, 1>(s, pixel, c, static_cast<int>(channels - c < 8 ? channels - c : 8));
 }
 
-// P pixels of eight channels, which are whole groups (the last vector has `count` channels): for each channel
-// of a group, it is spread over its group's lanes.
+// P pixels of eight channels, which are whole groups of 2 or 4 (the last vector has `count` channels): for
+// each channel of a group, it is spread over its group's lanes.
 template <int P>
 void grouped_tile(const Fp32DepthwiseStep& s, int64_t pixel, int64_t channel, int count) {
-  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+  const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7), one = _mm256_set1_epi32(1);
   const __m256i first = _mm256_andnot_si256(_mm256_set1_epi32(static_cast<int>(s.width) - 1), lanes);
   __m256 sum[P];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int p = 0; p < P; ++p) sum[p] = _mm256_setzero_ps();
   const float* w = s.weights + channel;
   const float* const* rows = s.rows + pixel;
   for (int64_t t = 0; t < s.taps; ++t, rows += s.rows_stride) {
     __m256 x[P];
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int p = 0; p < P; ++p) x[p] = load_part8(rows[p] + channel, count);
-    for (int c = 0; c < static_cast<int>(s.width); ++c, w += s.weights_stride) {
+    __m256i spread = first;  // of which the instruction reads two bits: a place in half a vector
+    for (int64_t c = 0; c < s.width; ++c, w += s.weights_stride, spread = _mm256_add_epi32(spread, one)) {
       const __m256 weights = _mm256_loadu_ps(w);
-      const __m256i spread = _mm256_add_epi32(first, _mm256_set1_epi32(c));
-#pragma GCC unroll 4
+#pragma GCC unroll 6
       for (int p = 0; p < P; ++p)
-        sum[p] = _mm256_fmadd_ps(_mm256_permutevar8x32_ps(x[p], spread), weights, sum[p]);
+        sum[p] = _mm256_fmadd_ps(_mm256_permutevar_ps(x[p], spread), weights, sum[p]);
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 6
   for (int p = 0; p < P; ++p) conv_finish8(sum[p], s.target, s.target.pixels[pixel + p], channel, count);
+}
+
+// The same for groups of 8: one vector is one group.
+template <int P>
+void grouped8_tile(const Fp32DepthwiseStep& s, int64_t pixel, int64_t channel) {
+  __m256 sum[P];
+#pragma GCC unroll 6
+  for (int p = 0; p < P; ++p) sum[p] = _mm256_setzero_ps();
+  const float* w = s.weights + channel;
+  const float* const* rows = s.rows + pixel;
+  for (int64_t t = 0; t < s.taps; ++t, rows += s.rows_stride) {
+    const float* x[P];
+#pragma GCC unroll 6
+    for (int p = 0; p < P; ++p) x[p] = rows[p] + channel;
+#pragma GCC unroll 8
+    for (int c = 0; c < 8; ++c, w += s.weights_stride) {
+      const __m256 weights = _mm256_loadu_ps(w);
+#pragma GCC unroll 6
+      for (int p = 0; p < P; ++p) sum[p] = _mm256_fmadd_ps(_mm256_broadcast_ss(x[p] + c), weights, sum[p]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int p = 0; p < P; ++p) conv_finish8(sum[p], s.target, s.target.pixels[pixel + p], channel, 8);
 }
 
 template <int P>
 void grouped_pixels(const Fp32DepthwiseStep& s, int64_t pixel) {
   const int64_t channels = s.target.channels;
-  for (int64_t c = 0; c < channels; c += 8)
-    grouped_tile<P>(s, pixel, c, static_cast<int>(channels - c < 8 ? channels - c : 8));
+  for (int64_t c = 0; c < channels; c += 8) {
+    if (s.width == 8) {
+      grouped8_tile<P>(s, pixel, c);
+    } else {
+      grouped_tile<P>(s, pixel, c, static_cast<int>(channels - c < 8 ? channels - c : 8));
+    }
+  }
 }
 
 }  // namespace
@@ -85,7 +113,7 @@ void grouped_pixels(const Fp32DepthwiseStep& s, int64_t pixel) {
 void conv_depthwise_avx2(const Fp32DepthwiseStep& s) {
   int64_t pixel = 0;
   if (s.width > 1) {
-    for (; pixel + 4 <= s.count; pixel += 4) grouped_pixels<4>(s, pixel);
+    for (; pixel + 6 <= s.count; pixel += 6) grouped_pixels<6>(s, pixel);
     for (; pixel < s.count; ++pixel) grouped_pixels<1>(s, pixel);
   }
   for (; pixel + 4 <= s.count; pixel += 4) depthwise_pixels<4>(s, pixel);

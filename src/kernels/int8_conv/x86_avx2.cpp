@@ -225,22 +225,22 @@ void int8_conv_avx2(const Int8ConvBlock& b) {
 void int8_split_row_avx2(const uint8_t* x, int64_t k, uint8_t* out) {
   const __m256i zero = _mm256_setzero_si256(), flip = _mm256_set1_epi8(static_cast<char>(0x80));
   __m256i negative = zero;
-  for (int64_t at = 0; at < k; at += 32) {
-    alignas(32) uint8_t bytes[32];
-    if (k - at < 32) {
-      __builtin_memset(bytes, 0x80, sizeof(bytes));
-      for (int64_t i = at; i < k; ++i) bytes[i - at] = x[i];
-    }
-    const auto* from = reinterpret_cast<const __m256i*>(k - at < 32 ? bytes : x + at);
-    const __m256i v = _mm256_xor_si256(_mm256_loadu_si256(from), flip);
+  const auto split32 = [&](const uint8_t* from, uint8_t* to) {
+    const __m256i v = _mm256_xor_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), flip);
     const __m256i mask = _mm256_cmpgt_epi8(zero, v), magnitude = _mm256_abs_epi8(v);
     negative = _mm256_add_epi64(negative, _mm256_sad_epu8(_mm256_and_si256(magnitude, mask), zero));
     const __m256i lo = _mm256_unpacklo_epi32(magnitude, mask), hi = _mm256_unpackhi_epi32(magnitude, mask);
-    alignas(32) uint8_t quads[64];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(quads), _mm256_permute2x128_si256(lo, hi, 0x20));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(quads + 32), _mm256_permute2x128_si256(lo, hi, 0x31));
-    const int64_t left = (k - at + 3) / 4 * 8;
-    __builtin_memcpy(out + at * 2, quads, static_cast<size_t>(left < 64 ? left : 64));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), _mm256_permute2x128_si256(lo, hi, 0x20));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + 32), _mm256_permute2x128_si256(lo, hi, 0x31));
+  };
+  int64_t at = 0;
+  for (; at + 32 <= k; at += 32) split32(x + at, out + at * 2);
+  if (at < k) {
+    alignas(32) uint8_t bytes[32], quads[64];
+    __builtin_memset(bytes, 0x80, sizeof(bytes));  // |x - 128| = 0
+    for (int64_t i = at; i < k; ++i) bytes[i - at] = x[i];
+    split32(bytes, quads);
+    __builtin_memcpy(out + at * 2, quads, static_cast<size_t>((k - at + 3) / 4 * 8));
   }
   alignas(32) int64_t sums[4];
   _mm256_store_si256(reinterpret_cast<__m256i*>(sums), negative);

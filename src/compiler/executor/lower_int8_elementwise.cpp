@@ -27,6 +27,19 @@ bool reads_images(const Node& node) {
          target == "halftone::int8_interpolate" || target.ends_with("_pool");
 }
 
+/// Whether a result of the model would come out with other strides than the graph says.
+bool lies_otherwise(const Value* value, const Slot& as, const Planner& planner) {
+  const auto& users = value->users();
+  const bool returned =
+      std::any_of(users.begin(), users.end(), [](const Node* user) { return user->is("return"); });
+  if (!returned || !value->meta() || value->meta()->strides.empty()) return false;
+  const std::vector<int64_t> wanted = planner.dense_strides_of(value);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (as.sizes()[i] != 1 && as.strides()[i] != wanted[i]) return true;
+  }
+  return false;
+}
+
 class Int8QuantizeStep final : public Step {
  public:
   Operand x, y;
@@ -173,6 +186,10 @@ std::unique_ptr<Step> lower_int8_dequantize(const Node& node, Planner& planner, 
   const Slot* x = planner.tensor(node, "q");
   if (!is_bytes(x) || !is_dense(*x)) {
     reason = "not dense bytes";
+    return nullptr;
+  }
+  if (lies_otherwise(node.output(), *x, planner)) {
+    reason = "the result shall lie otherwise than the integers do";
     return nullptr;
   }
   const Slot q = *x;

@@ -109,6 +109,30 @@ TEST(Int8Plan, CountsOperationsOfProducts) {
   EXPECT_EQ(conv->arithmetic, Arithmetic::kInt7);
 }
 
+TEST(Int8Plan, ResultsHaveTheStridesOfTheGraph) {
+  at::manual_seed(24);
+  ops::dequantize_per_tensor(at::zeros({1}, at::kByte), 1.0, 0);
+  // The integers of the input are turned around for the convolution, and given back to the caller too.
+  const auto reference = module_from_text(R"(
+graph(%w: parameter "w" i8[8, 3, 1, 1], %x: user "x" f32[2, 3, 4, 5]) {
+  %q: u8[2, 3, 4, 5] = halftone::quantize_per_tensor(%x, 0.03, 128, 0, 255, dtype:u8)
+  %d: f32[2, 3, 4, 5] = halftone::dequantize_per_tensor(%q, 0.03, 128)
+  %dw: f32[8, 3, 1, 1] = halftone::dequantize_per_tensor(%w, 0.01, 0)
+  %y: f32[2, 8, 4, 5] = aten::conv2d(%d, %dw)
+  %yq: u8[2, 8, 4, 5] = halftone::quantize_per_tensor(%y, 0.08, 120, 0, 255, dtype:u8)
+  %yd: f32[2, 8, 4, 5] = halftone::dequantize_per_tensor(%yq, 0.08, 120)
+  return %d, %yd
+})",
+                                          {{"w", at::randint(-127, 128, {8, 3, 1, 1}, at::kChar)}});
+  const LowerResult lowered = lower(*reference);
+  const at::Tensor x = at::randn({2, 3, 4, 5});
+  const auto expected = Session(reference).run({x}), actual = compile(lowered.module)->run({x});
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(actual[i].toTensor().strides(), expected[i].toTensor().strides()) << "result " << i;
+    EXPECT_LE((actual[i].toTensor() - expected[i].toTensor()).abs().max().item<double>(), 0.081);
+  }
+}
+
 TEST(Int8Plan, RowsOfTransformersStayInOrder) {
   at::manual_seed(23);
   ops::dequantize_per_tensor(at::zeros({1}, at::kByte), 1.0, 0);

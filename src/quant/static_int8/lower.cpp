@@ -52,7 +52,7 @@ std::vector<const Node*> nodes_between(const Graph& graph) {
     }
     if (node->is("halftone::quantize_per_tensor")) continue;
     if (node->target().starts_with("halftone::int8_")) {
-      if (static_int8::try_flag(*node, "float_output") == true) descended.insert(node->output());
+      if (try_flag(*node, "float_output") == true) descended.insert(node->output());
       continue;
     }
     const bool reads_directly = reads(dequantized), reads_later = reads(descended);

@@ -1,30 +1,14 @@
 #include "quant/static_int8/qparams.h"
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/max.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "graph/operands.h"
 #include "quant/static_int8/movement.h"
 
 namespace halftone::static_int8 {
 namespace {
-
-std::optional<c10::IValue> try_operand(const Node& node, std::string_view name) {
-  if (const Argument* given = node.try_input(name)) {
-    if (given->value() != nullptr || given->list() != nullptr ||
-        given->get_if<std::shared_ptr<Graph>>() != nullptr)
-      return std::nullopt;
-    return constant_to_ivalue(*given, nullptr);
-  }
-  if (node.op() == nullptr) return std::nullopt;
-  const auto index = node.op()->schema().argumentIndexWithName(std::string(name));
-  if (!index) return std::nullopt;
-  const auto& otherwise = node.op()->schema().arguments()[static_cast<size_t>(*index)].default_value();
-  return otherwise ? std::optional(*otherwise) : std::nullopt;
-}
 
 Affine affine_of(const Node& node) {
   return {static_cast<float>(try_number(node, "scale").value_or(0)),
@@ -82,24 +66,6 @@ int64_t largest_integer(const Value* value, const TensorMap& constants) {
   return largest == 0 ? kAll : largest;
 }
 
-std::optional<double> try_number(const Node& node, std::string_view name) {
-  const auto constant = try_operand(node, name);
-  if (!constant) return std::nullopt;
-  if (constant->isDouble()) return constant->toDouble();
-  if (constant->isInt()) return static_cast<double>(constant->toInt());
-  return std::nullopt;
-}
-
-std::optional<bool> try_flag(const Node& node, std::string_view name) {
-  const auto constant = try_operand(node, name);
-  return constant && constant->isBool() ? std::optional(constant->toBool()) : std::nullopt;
-}
-
-std::optional<std::string> try_text(const Node& node, std::string_view name) {
-  const auto constant = try_operand(node, name);
-  return constant && constant->isString() ? std::optional(constant->toStringRef()) : std::nullopt;
-}
-
 std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_view name, size_t rank,
                                                int64_t otherwise) {
   const Argument* given = node.try_input(name);
@@ -117,12 +83,6 @@ std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_vie
   return numbers.size() == rank ? std::optional(numbers) : std::nullopt;
 }
 
-Value* try_tensor(const Node& node, std::string_view name) {
-  const Argument* given = node.try_input(name);
-  Value* value = given != nullptr ? given->value() : nullptr;
-  return value != nullptr && value->type() == ValueType::kTensor ? value : nullptr;
-}
-
 size_t rank_of(const Value* value) {
   return value->meta() ? value->meta()->sizes.size() : 0;
 }
@@ -133,12 +93,6 @@ at::Tensor constant_of(const Value* value, const TensorMap& constants) {
   if (input.kind == InputKind::kUser) return {};
   const auto found = constants.find(input.target);
   return found != constants.end() ? found->second : at::Tensor();
-}
-
-Node* only_user(const Value* value) {
-  if (value->users().size() != 1) return nullptr;
-  Node* user = value->users().front();
-  return user->is("return") ? nullptr : user;
 }
 
 }  // namespace halftone::static_int8

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/read_node.h"
 #include "halftone/graph_module.h"
 
 namespace halftone::static_int8 {
@@ -42,20 +43,12 @@ bool is_byte(const Value* value);  ///< a uint8 tensor by its metadata
 /// The largest integer that a uint8 value can hold, as far as the graph says; 255 where it says nothing.
 int64_t largest_integer(const Value* value, const TensorMap& constants);
 
-/// The operand, or the schema's default; nothing where it is computed or of another type.
-std::optional<double> try_number(const Node& node, std::string_view name);
-std::optional<bool> try_flag(const Node& node, std::string_view name);
-std::optional<std::string> try_text(const Node& node, std::string_view name);
 /// A list of integers as long as `rank` says: one number stands for all, an empty list for `otherwise`.
 std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_view name, size_t rank,
                                                int64_t otherwise);
-Value* try_tensor(const Node& node, std::string_view name);  ///< nullptr: None, absent or no tensor
-size_t rank_of(const Value* value);                          ///< 0 where nothing is known
+size_t rank_of(const Value* value);  ///< 0 where nothing is known
 
 /// The tensor behind an input of the graph, where it is among `constants`; undefined for all else.
 at::Tensor constant_of(const Value* value, const TensorMap& constants);
-
-/// The only node that reads the value; nullptr where there are more or none, or where it is a result.
-Node* only_user(const Value* value);
 
 }  // namespace halftone::static_int8

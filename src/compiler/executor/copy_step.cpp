@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compiler/executor/aten_step.h"
+#include "compiler/executor/bundles.h"
 
 namespace halftone::compiler {
 
@@ -68,17 +69,8 @@ class StridedCopyStep final : public Step {
   void run(Frame& frame) const override {
     const auto* from = frame.at<const std::byte>(from_);
     auto* to = frame.at<std::byte>(to_);
-    // Short lines go in bundles, so that a task is worth its start.
-    const int64_t bundle = std::clamp<int64_t>(kTaskBytes / (line_.size * bytes_), 1, lines_);
-    const auto task = [&](int64_t index, int) {
-      copy_lines(from, to, index * bundle, std::min(lines_, (index + 1) * bundle));
-    };
-    const int64_t tasks = (lines_ + bundle - 1) / bundle;
-    if (tasks == 1) {
-      task(0, 0);
-    } else {
-      frame.splitter->run(tasks, task);
-    }
+    run_in_bundles(*frame.splitter, lines_, kTaskBytes / (line_.size * bytes_),
+                   [&](int64_t first, int64_t last) { copy_lines(from, to, first, last); });
   }
   std::string kernel() const override { return "copy"; }
 
@@ -158,19 +150,12 @@ class TransposeStep final : public Step {
   void run(Frame& frame) const override {
     const auto* from = frame.at<const std::byte>(from_);
     auto* to = frame.at<std::byte>(to_);
-    const int64_t strips = (down_.size + kTile - 1) / kTile, all = images_ * strips;
-    // Short strips go in bundles, so that a task is worth its start.
-    const int64_t bundle = std::clamp<int64_t>(kTaskBytes / (kTile * across_.size * bytes_), 1, all);
-    const auto task = [&](int64_t index, int) {
-      for (int64_t i = index * bundle; i < std::min(all, (index + 1) * bundle); ++i)
-        copy_strip(from, to, i / strips, i % strips * kTile);
-    };
-    const int64_t tasks = (all + bundle - 1) / bundle;
-    if (tasks == 1) {
-      task(0, 0);
-    } else {
-      frame.splitter->run(tasks, task);
-    }
+    const int64_t strips = (down_.size + kTile - 1) / kTile;
+    run_in_bundles(*frame.splitter, images_ * strips, kTaskBytes / (kTile * across_.size * bytes_),
+                   [&](int64_t first, int64_t last) {
+                     for (int64_t i = first; i < last; ++i)
+                       copy_strip(from, to, i / strips, i % strips * kTile);
+                   });
   }
   std::string kernel() const override { return "copy"; }
 

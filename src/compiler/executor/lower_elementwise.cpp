@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 
+#include "compiler/executor/bundles.h"
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/lower.h"
 #include "kernels/common/kernel_table.h"
@@ -64,19 +65,10 @@ class BinaryStep final : public Step {
       return;
     }
     const auto function = multiply_ ? kernel_.mul : kernel_.add;
-    // Short periods go in bundles, so that a task is worth its start.
-    const int64_t bundle = std::clamp<int64_t>(kTaskElements / period, 1, blocks);
-    const int64_t tasks = (blocks + bundle - 1) / bundle;
-    const auto task = [&](int64_t index, int) {
-      const int64_t stop = std::min(blocks, (index + 1) * bundle);
-      for (int64_t i = index * bundle; i < stop; ++i)
+    run_in_bundles(*frame.splitter, blocks, kTaskElements / period, [&](int64_t first, int64_t last) {
+      for (int64_t i = first; i < last; ++i)
         function(a + i * period, b + i / repeat_.times * period, y + i * period, period);
-    };
-    if (tasks == 1) {
-      task(0, 0);
-    } else {
-      frame.splitter->run(tasks, task);
-    }
+    });
   }
   std::string kernel() const override { return kernel_.name; }
 

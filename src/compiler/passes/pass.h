@@ -31,6 +31,7 @@ struct PassContext {
 /// True where something changed. Nodes that have become useless may be left behind: run_passes removes them.
 using Rewrite = bool (*)(PassContext&);
 
+bool rewrite_functionalize(PassContext& context);
 bool rewrite_clean_up(PassContext& context);
 bool rewrite_view_copies(PassContext& context);
 bool rewrite_canonical_linear(PassContext& context);

@@ -11,6 +11,8 @@ namespace halftone::compiler {
 
 std::span<const Pass> all_passes() {
   static const std::vector<Pass> passes = {
+      {"functionalize", "gives a new result where an operator writes to one that nobody else reads",
+       rewrite_functionalize},
       {"clean_up",
        "removes dropout, detach and whatever changes nothing; checks that metadata already proves",
        rewrite_clean_up},
@@ -73,6 +75,7 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       continue;
     }
     graph.erase_dead_nodes();
+    context.mutates = context.mutates && AliasSets(graph).any_written();
     const std::vector<std::string> problems = lint(graph);
     if (!problems.empty())
       fail(ErrorCode::kInternal, "the pass {} broke the graph: {}", pass.name, problems.front());

@@ -24,8 +24,8 @@ class WeightDequantizer {
   explicit WeightDequantizer(GraphModule& module) : module_(module), graph_(module.mutable_graph()) {}
 
   void replace(Node& linear, const QuantizedNode& quantized) {
-    Value* x = compiler::try_tensor(linear, "x");
-    Value* bias = compiler::try_tensor(linear, "bias");
+    Value* x = try_tensor(linear, "x");
+    Value* bias = try_tensor(linear, "bias");
     Value* weight = dequantized(linear, quantized);
     const auto as = [&](Value* value, c10::ScalarType dtype) {
       if (value == nullptr || (value->meta() && value->meta()->dtype == dtype)) return value;
@@ -67,7 +67,7 @@ class WeightDequantizer {
                            {}};
     std::string base;
     for (const char* part : {"weight", "scale", "zero_point"}) {
-      const Value* value = compiler::try_tensor(linear, part);
+      const Value* value = try_tensor(linear, part);
       if (value == nullptr) continue;
       const std::string& target = graph_.inputs().at(value->index()).target;
       if (base.empty()) base = target;
@@ -93,7 +93,7 @@ class WeightDequantizer {
 /// Why the linear has to stay, or "".
 std::string why_it_keeps_its_weight(const Node& linear) {
   for (const char* part : {"weight", "scale", "zero_point"}) {
-    const Value* value = compiler::try_tensor(linear, part);
+    const Value* value = try_tensor(linear, part);
     if (value != nullptr && value->producer() != nullptr) return "its weight is computed";
   }
   return "";

@@ -12,8 +12,8 @@ bool gives_quantized_rows(const Node& node, size_t first) {
 }
 
 std::string linear_words(const Node& node) {
-  const std::string format = compiler::try_text(node, "format").value_or("fp32");
-  const std::string activation = compiler::try_text(node, "activation").value_or("none");
+  const std::string format = try_text(node, "format").value_or("fp32");
+  const std::string activation = try_text(node, "activation").value_or("none");
   std::string words = format == "fp32" ? "linear" : format + " linear";
   if (activation != "none") words += "+" + activation;
   if (!compiler::is_absent(node, "residual")) words += "+residual";
@@ -22,7 +22,7 @@ std::string linear_words(const Node& node) {
 
 std::string norm_words(const Node& node) {
   std::string words = compiler::is_absent(node, "residual") ? "" : "add+";
-  words += compiler::try_text(node, "kind").value_or("layer") + "_norm";
+  words += try_text(node, "kind").value_or("layer") + "_norm";
   return gives_quantized_rows(node, 2) ? words + "+quantize" : words;
 }
 

@@ -12,19 +12,19 @@ class IntProductWriter {
 
   /// Why the linear has to stay, or "".
   std::string refusal() const {
-    const Value* x = compiler::try_tensor(linear_, "x");
+    const Value* x = try_tensor(linear_, "x");
     if (x == nullptr || !x->meta() || x->meta()->sizes.empty()) return "the sizes of its input are not known";
     if (!linear_.output()->meta()) return "the sizes of its result are not known";
-    const Value* bias = compiler::try_tensor(linear_, "bias");
+    const Value* bias = try_tensor(linear_, "bias");
     if (bias != nullptr && !bias->meta()) return "the type of its bias is not known";
     return "";
   }
 
   void write() {
-    Value* x = compiler::try_tensor(linear_, "x");
+    Value* x = try_tensor(linear_, "x");
     const TensorMeta result = *linear_.output()->meta();
     if (!compiler::is_float(x)) x = converted(x, at::kFloat);
-    const bool symmetric = compiler::try_flag(linear_, "symmetric_activations").value_or(false);
+    const bool symmetric = try_flag(linear_, "symmetric_activations").value_or(false);
     const Node* rows =
         graph_.insert(&linear_, "halftone::quantize_rows", {{"x", x}, {"symmetric", symmetric}},
                       compiler::quantized_specs(x->name(), *x->meta(), symmetric), linear_.source());
@@ -40,7 +40,7 @@ class IntProductWriter {
             {{"self", per_row(rows->output(1), x)}, {"other", compiler::operand(linear_, "scale")}}, floats);
     Value* y = add("aten::mul.Tensor", "scaled",
                    {{"self", converted(integers, at::kFloat)}, {"other", scales}}, floats);
-    if (Value* bias = compiler::try_tensor(linear_, "bias")) {
+    if (Value* bias = try_tensor(linear_, "bias")) {
       if (!compiler::is_float(bias)) bias = converted(bias, at::kFloat);
       y = add("aten::add.Tensor", "biased", {{"self", y}, {"other", bias}}, floats);
     }

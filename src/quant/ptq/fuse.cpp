@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/errors.h"
+#include "graph/functionalize.h"
 #include "halftone/ptq.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
-#include "quant/ptq/functionalize.h"
 #include "quant/ptq/match.h"
 
 namespace halftone {
@@ -83,7 +83,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
 std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig& config,
                                   std::vector<std::string>* folded) {
   std::shared_ptr<GraphModule> copy = copy_module(module);
-  ptq::functionalize(copy->mutable_graph());
+  functionalize(copy->mutable_graph());
   ptq::make_linears(copy->mutable_graph());
   ptq::UnitGraph units(copy->mutable_graph());
   const std::vector<std::string> layers = ptq::fuse_units(*copy, units, config);

@@ -4,11 +4,11 @@
 #include <algorithm>
 
 #include "base/errors.h"
+#include "graph/functionalize.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
-#include "quant/ptq/functionalize.h"
 #include "quant/ptq/fuse.h"
 #include "quant/ptq/op_names.h"
 #include "quant/ptq/plan.h"

@@ -23,7 +23,7 @@ double one_minus_cosine(const at::Tensor& expected, const at::Tensor& got) {
 
 /// The bias, where it is a stored tensor.
 std::optional<at::Tensor> stored_bias(const MarkedModel& model, const Node& linear, int64_t n) {
-  const Value* bias = compiler::try_tensor(linear, linear.is("aten::addmm") ? "self" : "bias");
+  const Value* bias = try_tensor(linear, linear.is("aten::addmm") ? "self" : "bias");
   if (bias == nullptr || bias->producer() != nullptr) return std::nullopt;
   const GraphInput& input = bias->graph().inputs().at(bias->index());
   if (input.kind == InputKind::kUser) return std::nullopt;

@@ -92,7 +92,7 @@ const Value* before_reshapes(const Value* value) {
 Value* input_of(const Node& linear) {
   for (const char* name : {"input", "mat1", "self"}) {
     // addmm's "self" is its bias; "mat1" is asked for before it.
-    if (Value* x = compiler::try_tensor(linear, name)) return x;
+    if (Value* x = try_tensor(linear, name)) return x;
   }
   fail(ErrorCode::kInternal, "%{}: a {} without an input", linear.output()->name(), linear.target());
 }

@@ -9,9 +9,6 @@
 namespace halftone::aq {
 namespace {
 
-using compiler::only_user;
-using compiler::try_tensor;
-
 constexpr std::array<std::string_view, 4> kNorms = {"aten::layer_norm", "aten::native_layer_norm",
                                                     "aten::rms_norm", "aten::_fused_rms_norm"};
 constexpr std::array<std::string_view, 3> kActivations = {"aten::relu", "aten::gelu", "aten::silu"};

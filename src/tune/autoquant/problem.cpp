@@ -192,7 +192,7 @@ class ProblemBuilder {
   }
 
   at::Tensor bias_of(const Node& linear, int64_t n) const {
-    const Value* bias = compiler::try_tensor(linear, "bias");
+    const Value* bias = try_tensor(linear, "bias");
     if (bias == nullptr) return at::zeros({n});
     if (!is_stored(bias)) fail(ErrorCode::kUnsupported, "%{} is computed", bias->name());
     return stored_->at(bias->graph().inputs().at(bias->index()).target);
@@ -246,7 +246,7 @@ class ProblemBuilder {
       const GraphLayer& layer = layer_of_node(model_, linear);
       weights.push_back(layer.matrix.to(layer.dtype));
       biases.push_back(bias_of(*linear, layer.info.n));
-      any_bias = any_bias || compiler::try_tensor(*linear, "bias") != nullptr;
+      any_bias = any_bias || try_tensor(*linear, "bias") != nullptr;
       n += layer.info.n;
     }
     const int64_t k = weights.front().size(1);

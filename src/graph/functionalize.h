@@ -3,10 +3,10 @@
 
 #include "halftone/graph.h"
 
-namespace halftone::ptq {
+namespace halftone {
 
 /// relu_(x) becomes relu(x), where x is a fresh result that only this node reads. Names of values stay.
 /// Returns how many were rewritten.
 size_t functionalize(Graph& graph);
 
-}  // namespace halftone::ptq
+}  // namespace halftone

@@ -1,18 +1,21 @@
 // In-place operators become functional ones only where nobody can tell.
-#include "quant/ptq/functionalize.h"
+#include "graph/functionalize.h"
 
-#include "quant/ptq/test_models.h"
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "graph/test_support.h"
 
 namespace halftone {
 namespace {
 
 std::pair<size_t, std::string> functionalized(const std::string& body) {
   const auto graph = parse_graph("graph(%x: user \"x\" f32[4]) {" + body + "}");
-  const size_t count = ptq::functionalize(*graph);
+  const size_t count = functionalize(*graph);
   return {count, print_graph(*graph)};
 }
 
-TEST(PtqFunctionalize, ChainsOfFreshResults) {
+TEST(Functionalize, ChainsOfFreshResults) {
   const auto [count, text] = functionalized(R"(
     %a: f32[4] = aten::add.Tensor(%x, 1)
     %b: f32[4] = aten::add_.Tensor(%a, %x)
@@ -23,7 +26,7 @@ TEST(PtqFunctionalize, ChainsOfFreshResults) {
   EXPECT_THAT(text, ::testing::HasSubstr("%c: f32[4] = aten::relu(%b)"));
 }
 
-TEST(PtqFunctionalize, NotWhatOthersSee) {
+TEST(Functionalize, NotWhatOthersSee) {
   // An input of the model; a result that is read again; views and dropout of such a result.
   EXPECT_EQ(functionalized("%a: f32[4] = aten::relu_(%x) return %a").first, 0U);
   EXPECT_EQ(functionalized(R"(
@@ -48,7 +51,7 @@ TEST(PtqFunctionalize, NotWhatOthersSee) {
             0U);
 }
 
-TEST(PtqFunctionalize, ViewsOfWhatNobodyElseReads) {
+TEST(Functionalize, ViewsOfWhatNobodyElseReads) {
   EXPECT_EQ(functionalized(R"(
     %a: f32[4] = aten::add.Tensor(%x, 1)
     %v: f32[2, 2] = aten::view(%a, [2, 2])
@@ -56,6 +59,16 @@ TEST(PtqFunctionalize, ViewsOfWhatNobodyElseReads) {
     return %b)")
                 .first,
             1U);
+}
+
+TEST(Functionalize, NotWhereTheFunctionalFormWouldPromote) {
+  EXPECT_EQ(functionalized(R"(
+    %a: f32[4] = aten::add.Tensor(%x, 1)
+    %d: f64[4] = aten::_to_copy(%x, dtype=dtype:f64)
+    %b: f32[4] = aten::add_.Tensor(%a, %d)
+    return %b)")
+                .first,
+            0U);
 }
 
 }  // namespace

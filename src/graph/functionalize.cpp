@@ -1,4 +1,4 @@
-#include "quant/ptq/functionalize.h"
+#include "graph/functionalize.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -6,15 +6,18 @@
 #include <set>
 
 #include "graph/operators.h"
-#include "quant/ptq/op_names.h"
 
-namespace halftone::ptq {
+namespace halftone {
 namespace {
+
+std::string_view name_without_overload(std::string_view target) {
+  return target.substr(0, target.find('.'));
+}
 
 /// Also what schemas do not say: dropout in inference gives its operand back.
 bool may_alias_operands(const Node& node, size_t output) {
   if (node.op() == nullptr) return true;
-  const std::string_view base = base_name(node.target());
+  const std::string_view base = name_without_overload(node.target());
   if (base.ends_with("dropout")) return true;
   const auto& returns = node.op()->schema().returns();
   return output >= returns.size() || returns[output].alias_info() != nullptr;
@@ -33,11 +36,20 @@ bool is_private(const Value& value) {
 
 /// "aten::add.Tensor" of "aten::add_.Tensor", where there is such an operator; else "".
 std::string functional_form(const Node& node) {
-  const std::string_view target = node.target(), base = base_name(target);
+  const std::string_view target = node.target(), base = name_without_overload(target);
   if (node.op() == nullptr || !base.ends_with('_') || node.inputs().empty()) return {};
   std::string wanted(base.substr(0, base.size() - 1));
   wanted += target.substr(base.size());
   return try_operator(wanted) != nullptr ? wanted : std::string();
+}
+
+/// In place the result keeps its dtype; the functional form might give a wider one.
+bool keeps_dtype(const Node& node, const Value& written) {
+  const std::vector<Value*> operands = node.input_values();
+  return written.meta() && std::all_of(operands.begin(), operands.end(), [&](const Value* each) {
+           return each->type() != ValueType::kTensor ||
+                  (each->meta() && each->meta()->dtype == written.meta()->dtype);
+         });
 }
 
 }  // namespace
@@ -49,7 +61,7 @@ size_t functionalize(Graph& graph) {
   for (Node* node : nodes) {
     const std::string target = functional_form(*node);
     const Value* written = target.empty() ? nullptr : node->input(0).value();
-    if (written == nullptr || !is_private(*written)) continue;
+    if (written == nullptr || !is_private(*written) || !keeps_dtype(*node, *written)) continue;
     Value* old_value = node->output();
     const std::string name = old_value->name();
     OutputSpec spec{.name = name, .type = old_value->type(), .meta = old_value->meta()};
@@ -62,4 +74,4 @@ size_t functionalize(Graph& graph) {
   return count;
 }
 
-}  // namespace halftone::ptq
+}  // namespace halftone

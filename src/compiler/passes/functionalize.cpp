@@ -1,0 +1,15 @@
+// functionalize: operators that write to a fresh result nobody else reads become those that give a new one.
+// The other passes know only these, and the plan finds by itself what may be computed in place.
+#include "graph/functionalize.h"
+
+#include "compiler/passes/pass.h"
+
+namespace halftone::compiler {
+
+bool rewrite_functionalize(PassContext& context) {
+  const size_t count = functionalize(context.graph);
+  if (count > 0) context.note("{} operators", count);
+  return count > 0;
+}
+
+}  // namespace halftone::compiler

@@ -1,0 +1,19 @@
+// Beside whom conv_resnet50 runs: at::conv2d where it is built with torch, else nobody.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "cpu/splitter.h"
+#include "kernels/conv/conv_shape.h"
+
+namespace halftone::bench {
+
+/// One call of the peer for a layer with bias (and a residual and relu, as separate calls that work in
+/// place), with weights of its own; empty if there is no peer.
+std::function<void()> conv_peer(const kernels::ConvShape& shape, bool relu, bool residual);
+
+/// On the peer's threads, so that the two do not fight for the cores.
+std::unique_ptr<Splitter> conv_splitter(int threads);
+
+}  // namespace halftone::bench

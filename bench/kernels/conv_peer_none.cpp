@@ -1,0 +1,14 @@
+#include "conv_peer.h"
+#include "cpu/thread_pool.h"
+
+namespace halftone::bench {
+
+std::function<void()> conv_peer(const kernels::ConvShape&, bool, bool) {
+  return {};
+}
+
+std::unique_ptr<Splitter> conv_splitter(int threads) {
+  return std::make_unique<ThreadPool>(threads);
+}
+
+}  // namespace halftone::bench

@@ -44,9 +44,10 @@ enum class ConvAlgorithm : uint32_t {
   kWinograd2 = 4,  ///< F(2x2, 3x3)
 };
 
-/// Far below the worst case, far above what is seen; see fp32_conv_winograd_test.cpp.
-inline constexpr double kWinograd4Error = 100;
-inline constexpr double kWinograd2Error = 20;
+/// Far below the worst case (a product of norms), three times what any test has seen. Beside the
+/// spread of the outputs, F(4x4) is about 7 times and F(2x2) twice as inexact as a plain sum of 256 channels.
+inline constexpr double kWinograd4Error = 30;
+inline constexpr double kWinograd2Error = 8;
 
 struct Fp32ConvFunctions;  // kernels.h
 

@@ -26,6 +26,13 @@ TEST(Fp32ConvWinograd, ChannelsAndBatches) {
     }
 }
 
+TEST(Fp32ConvWinograd, ImagesFarFromZero) {
+  // Transforms subtract large neighbours from each other.
+  ConvLayer layer(conv_shape_2d(64, 32, 9, 3, 1, 1));
+  for (int64_t i = 0; i < layer.x.size(); ++i) layer.x[i] = 100.0f + layer.x[i];
+  ASSERT_NO_FATAL_FAILURE(expect_conv_within_bound(layer));
+}
+
 TEST(Fp32ConvWinograd, ChunksOfTiles) {
   // Enough tiles and channels for more than one chunk of F(4x4): only compared with the direct kernel.
   ConvShape s = conv_shape_2d(256, 256, 25, 3, 1, 1);

@@ -99,8 +99,35 @@ TEST(Passes, EachSaysWhatItDid) {
   std::vector<std::string> log;
   run_passes(graph, tensors, {}, {"clean_up"}, log);
   EXPECT_EQ(log.size(), all_passes().size());
-  EXPECT_EQ(log.front(), "clean_up: switched off");
+  EXPECT_EQ(log.front(), "functionalize: found nothing");
+  EXPECT_EQ(log.at(1), "clean_up: switched off");
   EXPECT_EQ(log.back(), "drop_unused: found nothing");
+}
+
+TEST(Functionalize, SumsInPlaceJoinTheConvolutionBeforeThem) {
+  const Rewritten graphs = rewrite(R"(graph(%w: parameter "w" f32[8, 8, 3, 3], %x: user "x" f32[2, 8, 6, 6]) {
+    %a: f32[2, 8, 6, 6] = aten::relu(%x)
+    %c: f32[2, 8, 6, 6] = aten::conv2d(%a, %w, None, [1, 1], [1, 1])
+    %s: f32[2, 8, 6, 6] = aten::add_.Tensor(%c, %a)
+    %r: f32[2, 8, 6, 6] = aten::relu_(%s)
+    return %r
+  })",
+                                   {{"w", at::randn({8, 8, 3, 3})}});
+  EXPECT_EQ(graphs.count("aten::add_.Tensor") + graphs.count("aten::relu_"), 0U) << graphs.text();
+  EXPECT_EQ(graphs.count("aten::add.Tensor"), 0U) << graphs.text();
+  EXPECT_EQ(graphs.count("halftone::conv"), 1U);
+  expect_same_results(graphs, {at::randn({2, 8, 6, 6})}, 1e-4);
+}
+
+TEST(Functionalize, WhatTheCallerSeesIsStillWritten) {
+  const Rewritten graphs = rewrite(R"(graph(%x: user "x" f32[4]) {
+    %a: f32[4] = aten::mul_.Scalar(%x, 2)
+    %b: f32[4] = aten::neg(%a)
+    %c: f32[4] = aten::add_.Scalar(%b, 1)
+    return %b, %c
+  })",
+                                   {}, {"functionalize"});
+  EXPECT_EQ(graphs.text(), print_graph(*graphs.before));
 }
 
 }  // namespace

@@ -57,7 +57,9 @@ class Settler {
     }
     bool reads_moved = false;
     for (const Value* input : node.input_values()) reads_moved = reads_moved || moved_.contains(input);
-    if (!reads_moved || is_row_major(node)) return;
+    // Quantizing gives channels last or row-major, and of three dimensions only the latter.
+    const bool rows = node.is("halftone::quantize_per_tensor") && rank_of(node.output()) == 3;
+    if (!reads_moved || is_row_major(node) || rows) return;
     if (node.is("aten::view") || node.is("aten::_unsafe_view")) {
       replace_view(node);
     } else if (keeps_layout(node)) {

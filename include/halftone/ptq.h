@@ -21,8 +21,7 @@
 namespace halftone {
 
 /// Operators of reference graphs; the interpreter runs them. Quantized values are plain uint8 or int8
-/// tensors, dense in the floats' memory format (row-major or channels last); NaN is quantized to the zero
-/// point.
+/// tensors, dense in the floats' memory format (row-major or channels last); NaN is quantized to quant_max.
 ///   halftone::quantize_per_tensor(Tensor x, float scale, int zero_point, int quant_min, int quant_max,
 ///                                 ScalarType dtype) -> Tensor
 ///       q = clamp(nearest_even(x · (1 / scale) + zero_point), quant_min, quant_max), in float32

@@ -78,6 +78,10 @@ std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
       throw std::runtime_error(
           fmt::format("{}: cosine {} to fp32: wrong, not timed", candidate.name, rows.back().cosine));
     }
+    if (!options.only.empty() && candidate.name != options.only) {
+      rows.pop_back();
+      continue;
+    }
     // A model with state begins each run anew.
     const auto session = std::make_shared<Session>(candidate.module, candidate.compiled);
     Contestant contestant;

@@ -55,6 +55,7 @@ struct Measurement {
 struct MeasureOptions {
   double seconds = 4;         ///< for all candidates together; six rounds at least
   double least_cosine = 0.9;  ///< below it a time means nothing: std::runtime_error
+  std::string only;           ///< a name: the others are run for the answers, not timed
   std::function<void(double share)> progress = nullptr;
 };
 

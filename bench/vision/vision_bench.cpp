@@ -30,7 +30,8 @@ std::vector<bench::Variant> variants() {
 }
 
 /// Static int8 in the widths that differ in speed without VNNI, calibrated two entries at a time.
-std::vector<bench::Candidate> static_candidates(const std::string& model, const std::string& data) {
+std::vector<bench::Candidate> static_candidates(const std::string& model, const std::string& data,
+                                                const std::string& only) {
   const at::Tensor pixels = load_tensors(data).tensors.at("pixels");
   std::vector<std::vector<c10::IValue>> calls;
   for (const at::Tensor& part : pixels.split(2)) calls.push_back({part});
@@ -39,11 +40,12 @@ std::vector<bench::Candidate> static_candidates(const std::string& model, const 
   const auto module = load_pt2(model);
   std::string statistics;
   for (const StaticInt8Bits bits : {StaticInt8Bits{7, 7}, StaticInt8Bits{7, 8}, StaticInt8Bits{8, 8}}) {
+    const std::string name = fmt::format("int8static-{}x{}", bits.activation, bits.weight);
+    if (!only.empty() && name != only) continue;
     const StaticInt8Result result = quantize_static(
         *module, calls, {.mapping = static_int8_mapping(bits), .statistics = statistics, .error_calls = 0});
     statistics = result.statistics;
-    bench::Candidate candidate{fmt::format("int8static-{}x{}", bits.activation, bits.weight), result.module,
-                               nullptr};
+    bench::Candidate candidate{name, result.module, nullptr};
     candidate.compile_ms = bench::milliseconds([&] { candidate.compiled = compile(candidate.module); });
     candidates.push_back(std::move(candidate));
   }
@@ -73,11 +75,13 @@ int main(int argc, char** argv) {
   app.add_flag("--json", json, "a JSON line for each measurement, as ../shared/peers writes them");
   app.add_flag("--report", report, "only what runs by which kernel, and what is left to ATen");
   app.add_option("--seconds", options.seconds, "for each batch")->capture_default_str();
+  app.add_option("--only", options.only,
+                 "time this one alone, as the peers are: no other's threads spin beside it");
   CLI11_PARSE(app, argc, argv);
   try {
     const at::NoGradGuard no_grad;
-    const auto candidates =
-        data.empty() ? bench::make_candidates(model, variants()) : static_candidates(model, data);
+    const auto candidates = data.empty() ? bench::make_candidates(model, variants())
+                                         : static_candidates(model, data, options.only);
     if (report) {
       for (const bench::Candidate& candidate : candidates) {
         if (candidate.compiled) print_plan(candidate);

@@ -35,7 +35,8 @@ struct Packable {
   std::function<void()> pack;  ///< makes this machine's kernels pack it
 };
 
-/// The weights of a graph's linears and static int8 convolutions whose parts are tensors of the module, each once, in the graph's order.
+/// The weights of a graph's linears and static int8 convolutions whose parts are tensors of the module, each
+/// once, in the graph's order.
 std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tensors);
 
 /// Packs all of them and adds the blocks to the collector. The records' `block` is set by whoever finishes

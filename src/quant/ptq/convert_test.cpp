@@ -57,8 +57,7 @@ TEST(PtqConvert, StaysNearTheFloatModelAndChangesNothingElse) {
   EXPECT_THAT(result.report.folded, ElementsAre("bn1"));
   EXPECT_EQ(result.report.quantized(), 2U);
   EXPECT_TRUE(result.report.float_operations.empty());
-  EXPECT_THAT(result.report.to_text(),
-              HasSubstr("2 of 2 matched patterns quantized, 1 batch norm folded"));
+  EXPECT_THAT(result.report.to_text(), HasSubstr("2 of 2 matched patterns quantized, 1 batch norm folded"));
   EXPECT_THAT(result.report.to_json(), HasSubstr("\"layer\": \"conv2\""));
 }
 

@@ -2,12 +2,14 @@
 """Tables of whole models from the JSON lines of encoder_bench, vision_bench and the peers, all of one run.
 
     model_tables.py FILE.jsonl
+    model_tables.py --rounds FILE.jsonl     one line for each case, the median of its lines, as JSON again
 
 prints one. /peer: time divided by that of the fastest peer of the same kind: fp32 peers for what keeps activations in
 floating point, int8 peers for what quantizes them too.
 """
 import json
 import pathlib
+import statistics
 import sys
 
 HEADER = ["case", "what", "ms", "cosine", "/eager", "/peer"]
@@ -19,6 +21,14 @@ def read_rows(path):
     for row in rows:  # ../shared/peers writes a batch alone as a number
         row["case"] = row["case"] if isinstance(row["case"], list) else [row["case"]]
     return rows
+
+
+def median_of_rounds(rows):
+    """One row for each case and way, in their first order."""
+    times = {}
+    for row in rows:
+        times.setdefault((row["peer"], tuple(row["case"])), []).append(row)
+    return [{**same[0], "ms": statistics.median(row["ms"] for row in same), "rounds": len(same)} for same in times.values()]
 
 
 def is_ours(row):
@@ -57,4 +67,8 @@ def text_table(rows):
 
 
 if __name__ == "__main__":
-    print(text_table(read_rows(pathlib.Path(sys.argv[1]))))
+    measured = read_rows(pathlib.Path(sys.argv[-1]))
+    if sys.argv[1] == "--rounds":
+        print("\n".join(map(json.dumps, median_of_rounds(measured))))
+    else:
+        print(text_table(measured))

@@ -55,6 +55,12 @@ class ModelTables(unittest.TestCase):
         self.assertEqual(ratios["halftone-int8dq"], ["0.20", "0.80"])
         self.assertEqual(ratios["ort"], ["0.40", "–"])
 
+    def test_rounds_become_their_median(self):
+        rounds = [{"peer": "ov", "case": [1], "ms": ms, "cos": 1.0} for ms in (5.0, 9.0, 6.0)] + self.ROWS
+        rows = model_tables.median_of_rounds(rounds)
+        self.assertEqual((rows[0]["ms"], rows[0]["rounds"]), (6.0, 3))
+        self.assertEqual([row["ms"] for row in rows[1:]], [row["ms"] for row in self.ROWS])
+
     def test_without_peers_there_is_no_ratio(self):
         self.assertEqual({cells[5] for cells in model_tables.cells(self.ROWS[:4])}, {"–"})
 

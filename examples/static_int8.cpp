@@ -1,21 +1,18 @@
 // static_int8 DIGITS.safetensors MODEL.ht: trains a small convolutional network on handwritten digits in C++,
 // calibrates it, ships it in static int8, loads that file and counts right answers. No Python anywhere.
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/pooling.h>
-#include <torch/optim/adam.h>
-#include <torch/utils.h>
 
 #include <cstdio>
 
+#include "digits.h"
 #include "halftone/capture_module.h"
 #include "halftone/checkpoint.h"
 #include "halftone/compile.h"
 #include "halftone/quantize_static.h"
-#include "halftone/tensor_file.h"
 
 namespace {
 
@@ -41,43 +38,14 @@ struct Net : torch::nn::Module {
   }
 };
 
-struct Digits {
-  at::Tensor images, labels;
-};
-
-/// Every second image, from the given one on: 0 for training, 1 for testing.
-Digits load_digits(const std::string& path, int64_t start) {
-  const auto tensors = halftone::load_tensors(path).tensors;
-  const auto half = [&](const char* name, at::ScalarType type) {
-    return tensors.at(name).slice(0, start, std::nullopt, 2).to(type);
-  };
-  return {(half("images", at::kFloat) / 16).reshape({-1, 1, 8, 8}), half("labels", at::kLong)};
-}
-
-void train(Net& net, const Digits& digits) {
-  torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(3e-3));
-  for (int epoch = 0; epoch < 12; ++epoch) {
-    for (const at::Tensor& rows : torch::randperm(digits.labels.size(0)).split(64)) {
-      optimizer.zero_grad();
-      const at::Tensor logits = net.forward(digits.images.index_select(0, rows));
-      torch::nn::functional::cross_entropy(logits, digits.labels.index_select(0, rows)).backward();
-      optimizer.step();
-    }
-  }
-  net.eval();
-}
-
-double percent_right(const at::Tensor& logits, const at::Tensor& labels) {
-  return 100 * logits.argmax(1).eq(labels).to(at::kDouble).mean().item<double>();
-}
-
 void run(const std::string& data, const std::string& model_path) {
   torch::manual_seed(7);
   Net net;
-  const Digits seen = load_digits(data, 0), test = load_digits(data, 1);
-  train(net, seen);
+  digits::Digits seen = digits::load(data, 0), test = digits::load(data, 1);
+  for (at::Tensor* images : {&seen.images, &test.images}) *images = images->reshape({-1, 1, 8, 8});
+  digits::train(net, seen, 12);
   const at::NoGradGuard no_grad;
-  const double exact = percent_right(net.forward(test.images), test.labels);
+  const double exact = digits::percent_right(net.forward(test.images), test.labels);
 
   // Any number of images at once; calibrated with what it was trained on, 64 images a call.
   halftone::CaptureOptions options;
@@ -99,7 +67,7 @@ void run(const std::string& data, const std::string& model_path) {
     // From here on another program on another machine could go on.
     const auto shipped = halftone::load_checkpoint(model_path);
     halftone::Session session(shipped, halftone::compile(shipped));
-    const double small = percent_right(session({test.images}).toTensor(), test.labels);
+    const double small = digits::percent_right(session({test.images}).toTensor(), test.labels);
     std::printf("right answers: %.2f %% as trained, %.2f %% in int8 (%d-bit activations, %d-bit weights)\n",
                 exact, small, bits.activation, bits.weight);
     if (exact < 95 || small < exact - 0.5)

@@ -22,6 +22,7 @@
 #include "common/candidate.h"
 #include "common/temporary_folder.h"
 #include "halftone/capture.h"
+#include "halftone/error.h"
 #include "halftone/kernels.h"
 #include "halftone/measure.h"
 #include "halftone/tune.h"
@@ -83,7 +84,15 @@ Measurements measure_at_length(const std::shared_ptr<GraphModule>& module, const
   for (const TuneCandidate& candidate : default_candidates()) {
     backends.emplace_back(candidate.kind);
     Backend& backend = backends.back();
-    backend.build(module, {}, {sample});
+    try {
+      backend.build(module, {}, {sample});
+    } catch (const Error& error) {
+      // Not made for this model: the tuner's row says why.
+      if (error.code() != ErrorCode::kUnsupported) throw;
+      fmt::print("{}: {}\n", candidate.name, error.what());
+      backends.pop_back();
+      continue;
+    }
     Contestant contestant;
     contestant.name = candidate.name;
     contestant.run = [&backend, &sample] { backend.infer(sample.args, sample.kwargs); };

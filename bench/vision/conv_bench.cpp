@@ -6,6 +6,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
@@ -14,6 +15,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/flat_call.h"
+#include "halftone/compile.h"
+#include "halftone/graph_module.h"
 #include "halftone/measure.h"
 #include "halftone/table.h"
 
@@ -73,23 +77,43 @@ struct Way {
   double scale = 0;  ///< of a quantized answer; 0: floats
 };
 
+std::string dims(const at::Tensor& t) {
+  return fmt::format("[{}; {}]", fmt::join(t.sizes(), ", "), fmt::join(t.strides(), ", "));
+}
+
+/// A graph of `text` compiled; calls give its result for `x`.
+std::function<at::Tensor()> compiled(const std::string& text, TensorMap tensors, const at::Tensor& x) {
+  auto graph = parse_graph(text);
+  CallSpec call = flat_call(*graph);
+  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
+  auto session = std::make_shared<Session>(module, compile(module));
+  return [session, x] { return session->run({x}).at(0).toTensor(); };
+}
+
 std::vector<Way> float_ways(const ConvLayer& layer, const at::Tensor& x, const at::Tensor& w,
-                            const at::Tensor& b) {
-  const Pair pad(2, layer.pad()), stride(2, layer.stride), one(2, 1), none(2, 0);
+                            const at::Tensor& b, const at::Tensor& exact) {
+  const Pair pad(2, layer.pad()), stride(2, layer.stride), one(2, 1);
   const Pair sizes = x.sizes().vec();
   const at::Tensor packed =
       bind("mkldnn::_reorder_convolution_weight", "", {w, pad, stride, one, int64_t{1}, sizes})();
-  return {{"halftone fp32",
-           bind("halftone::conv", "",
-                {x, w, b, c10::IValue(), stride, pad, one, false, none, int64_t{1}, "relu", 0.0, 0.0})},
+  const std::string text = fmt::format(
+      R"(graph(%w: parameter "w" f32{}, %b: parameter "b" f32[{}], %x: user "x" f32{}) {{
+        %c: f32{} = aten::conv2d(%x, %w, %b, [{}, {}], [{}, {}])
+        %y: f32{} = aten::relu(%c)
+        return %y
+      }})",
+      dims(w), layer.out, dims(x), dims(exact), layer.stride, layer.stride, layer.pad(), layer.pad(),
+      dims(exact));
+  return {{"halftone fp32", compiled(text, {{"w", w}, {"b", b}}, x)},
           {"mkldnn fp32", bind("mkldnn::_convolution_pointwise", "",
                                {x, packed, b, pad, stride, one, int64_t{1}, "relu", kNoScalars, ""})}};
 }
 
 /// Widths of activations and weights; onednn's kernel has the operands of 7 and 8.
 std::vector<Way> int8_ways(const ConvLayer& layer, const at::Tensor& x, const at::Tensor& w,
-                           const at::Tensor& b, double out_scale) {
-  const Pair pad(2, layer.pad()), stride(2, layer.stride), one(2, 1), none(2, 0);
+                           const at::Tensor& b, const at::Tensor& exact) {
+  const double out_scale = exact.max().item<double>() / 255;
+  const Pair pad(2, layer.pad()), stride(2, layer.stride), one(2, 1);
   const auto quantized = [](const at::Tensor& t, double scale, int64_t zero, int64_t low, int64_t high) {
     return (t / scale).round().add(static_cast<double>(zero)).clamp(low, high);
   };
@@ -100,12 +124,17 @@ std::vector<Way> int8_ways(const ConvLayer& layer, const at::Tensor& x, const at
     const at::Tensor qx = quantized(x, x_scale, zero, 0, most).to(at::kByte);
     const at::Tensor w_scale = (w.abs().amax({1, 2, 3}) / (weight == 7 ? 63 : 127)).clamp_min(1e-9);
     const at::Tensor qw = (w / w_scale.view({-1, 1, 1, 1})).round().to(at::kChar);
+    const std::string text = fmt::format(
+        R"(graph(%w: parameter "w" i8{}, %s: parameter "s" f32[{}], %b: parameter "b" f32[{}], %x: user "x" u8{}) {{
+          %y: u8{} = halftone::int8_conv(%x, %w, %s, %b, None, stride=[{}, {}], padding=[{}, {}], dilation=[1, 1],
+            transposed=false, output_padding=[0, 0], groups=1, x_scale={:.17g}, x_zero_point={}, x_max={},
+            out_scale={:.17g}, out_zero_point=0, out_min=0, out_max=255)
+          return %y
+        }})",
+        dims(qw), layer.out, layer.out, dims(qx), dims(exact), layer.stride, layer.stride, layer.pad(),
+        layer.pad(), x_scale, zero, most, out_scale);
     ways.push_back({fmt::format("halftone {}x{}", activation, weight),
-                    bind("halftone::int8_conv", "",
-                         {qx,  qw,         w_scale, b,          c10::IValue(), stride,     pad,
-                          one, false,      none,    int64_t{1}, x_scale,       zero,       most,
-                          1.0, int64_t{0}, false,   out_scale,  int64_t{0},    int64_t{0}, int64_t{255}}),
-                    out_scale});
+                    compiled(text, {{"w", qw}, {"s", w_scale}, {"b", b}}, qx), out_scale});
     if (activation == 8 || weight == 7) continue;
     const at::Tensor zeros = at::zeros({layer.out}, at::kInt);
     const Pair sizes = x.sizes().vec();
@@ -133,8 +162,8 @@ std::vector<Way> make_ways(const ConvLayer& layer, int64_t batch) {
                        std::sqrt(layer.in * layer.kernel * layer.kernel);
   const at::Tensor b = at::randn({layer.out}) / 4;
   const at::Tensor exact = at::relu(at::conv2d(x, w, b, layer.stride, layer.pad()));
-  std::vector<Way> ways = float_ways(layer, x, w, b);
-  for (Way& way : int8_ways(layer, x, w, b, exact.max().item<double>() / 255)) ways.push_back(std::move(way));
+  std::vector<Way> ways = float_ways(layer, x, w, b, exact);
+  for (Way& way : int8_ways(layer, x, w, b, exact)) ways.push_back(std::move(way));
   for (const Way& way : ways) {
     // onednn's byte products saturate where the machine has no VNNI, but not with 7-bit activations.
     const double agrees = cosine(way.run().to(at::kFloat), exact);

@@ -69,11 +69,12 @@ class Inspect(CliTest):
 
     def test_inspect_shows_what_the_backend_makes(self):
         done = self.ok("inspect", "classifier.pt2", "--backend", "halftone")
-        for part in ("fuse_linear", "halftone::fused_linear", "Left to ATen, and why", "aten::conv1d", "Compiled in"):
+        for part in ("fuse_linear", "halftone::fused_linear", "fuse_conv", "halftone::conv", "Left to ATen, and why",
+                     "aten::mul.Tensor", "Compiled in"):
             self.assertIn(part, done.stdout)
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
         found = json.loads(self.ok("inspect", "classifier.pt2", "--backend", "halftone", "--json").stdout)
-        self.assertTrue(any("conv" in line for line in found["left_to_aten"]))
+        self.assertTrue(any("aten::mul" in line for line in found["left_to_aten"]))
         self.assertTrue(found["steps"])
         self.assertIn("Nothing is left to ATen", self.ok("inspect", "block.pt2", "--backend", "halftone").stdout)
         self.fails(2, "inspect", "classifier.pt2", "--backend", "gpu", says=["halftone"])

@@ -251,8 +251,13 @@ TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
       sample_from_flat(*model, {at::randint(1000, 20000, {1, 32}), at::full({1, 32}, 1, at::kLong)});
   const TuneResult first = tune(model, std::vector{call}, max_throughput(), options);
   EXPECT_TRUE(first.report.won) << first.report.to_text();
-  EXPECT_EQ(first.report.candidates.size(), 12U);
+  EXPECT_EQ(first.report.candidates.size(), 14U);
   for (const CandidateReport& row : first.report.candidates) {
+    if (row.name.starts_with("int8static")) {
+      EXPECT_EQ(row.verdict, Verdict::kNotTried);
+      EXPECT_THAT(row.reason, HasSubstr("no convolution"));
+      continue;
+    }
     EXPECT_NE(row.verdict, Verdict::kFailed) << row.name << ": " << row.reason;
     EXPECT_NE(row.verdict, Verdict::kNotTried) << row.name << ": " << row.reason;
   }

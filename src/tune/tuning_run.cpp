@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "tune/judge.h"
+#include "tune/static_int8/not_made_for.h"
 
 namespace halftone {
 namespace {
@@ -94,6 +95,11 @@ void TuningRun::try_to_build(Entrant& entrant) {
     entrant.row.verdict = Verdict::kNotTried;
     entrant.row.reason = fmt::format("the time limit of {} s left no time for it", input_.options.time_limit);
     complete_ = false;
+    return;
+  }
+  entrant.row.reason = not_made_for(entrant.kind(), *input_.graph);
+  if (!entrant.row.reason.empty()) {
+    entrant.row.verdict = Verdict::kNotTried;
     return;
   }
   try {

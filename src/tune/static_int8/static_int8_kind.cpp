@@ -10,6 +10,7 @@
 #include "halftone/tune_samples.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
+#include "tune/static_int8/not_made_for.h"
 
 namespace halftone {
 namespace {
@@ -50,13 +51,17 @@ class StaticInt8Kind final : public BackendKind {
     return text;
   }
 
+  std::string refusal(const GraphModule& module) const {
+    if (!config_.only_convolutions || has_convolution(module.graph())) return {};
+    return "no convolution: int8dq serves it, and needs no calibration";
+  }
+
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string&) const override {
     // From a file: converted when it was saved.
     if (is_calibrated(*original)) return lifecycle::compiled(copy_module(*original), samples);
-    if (config_.only_convolutions && !has_convolution(original->graph()))
-      fail(ErrorCode::kUnsupported, "{} has no convolution: int8dq serves it, and needs no calibration",
-           original->name);
+    if (const std::string reason = refusal(*original); !reason.empty())
+      fail(ErrorCode::kUnsupported, "{}: {}", original->name, reason);
     std::vector<std::vector<c10::IValue>> calls;
     for (const Sample& sample : samples) calls.push_back(flat_inputs(*original, sample));
     const bool without_data = std::any_of(calls.begin(), calls.end(), [](const auto& call) {
@@ -118,6 +123,11 @@ const bool kStaticInt8Registered = [] {
 }();
 
 }  // namespace
+
+std::string not_made_for(const BackendKind& kind, const GraphModule& module) {
+  const auto* mine = dynamic_cast<const StaticInt8Kind*>(&kind);
+  return mine != nullptr ? mine->refusal(module) : std::string();
+}
 
 std::shared_ptr<const BackendKind> static_int8_backend_kind(const StaticInt8BackendConfig& config) {
   return std::make_shared<const StaticInt8Kind>(config);

@@ -5,7 +5,8 @@
 
 A slow minute of the machine must hit all alike, so every way runs for a second, then the next one. Each is a process of its
 own; peers stay, built once, and wait. "ms" is the median over rounds of each round's median, "ratio" the median over rounds of
-that round's time divided by the fastest peer of the same kind. Run by the peers' Python.
+that round's time divided by the fastest peer of the same kind. Our answers are not looked at here ("cos" is null): vision_bench has
+checked them before, as scripts/bench_resnet runs it. Run by the peers' Python.
 """
 import argparse
 import json

@@ -74,7 +74,6 @@ const c10::List<std::optional<at::Scalar>> kNoScalars;
 struct Way {
   std::string name;
   std::function<at::Tensor()> run;
-  double scale = 0;  ///< of a quantized answer; 0: floats
 };
 
 std::string dims(const at::Tensor& t) {
@@ -134,7 +133,7 @@ std::vector<Way> int8_ways(const ConvLayer& layer, const at::Tensor& x, const at
         dims(qw), layer.out, layer.out, dims(qx), dims(exact), layer.stride, layer.stride, layer.pad(),
         layer.pad(), x_scale, zero, most, out_scale);
     ways.push_back({fmt::format("halftone {}x{}", activation, weight),
-                    compiled(text, {{"w", qw}, {"s", w_scale}, {"b", b}}, qx), out_scale});
+                    compiled(text, {{"w", qw}, {"s", w_scale}, {"b", b}}, qx)});
     if (activation == 8 || weight == 7) continue;
     const at::Tensor zeros = at::zeros({layer.out}, at::kInt);
     const Pair sizes = x.sizes().vec();
@@ -143,8 +142,7 @@ std::vector<Way> int8_ways(const ConvLayer& layer, const at::Tensor& x, const at
     ways.push_back({"onednn 7x8",
                     bind("onednn::qconv_pointwise", "",
                          {qx, x_scale, zero, packed, w_scale, zeros, b, stride, pad, one, int64_t{1},
-                          out_scale, int64_t{0}, static_cast<int64_t>(at::kByte), "relu", kNoScalars, ""}),
-                    out_scale});
+                          out_scale, int64_t{0}, static_cast<int64_t>(at::kByte), "relu", kNoScalars, ""})});
   }
   return ways;
 }

@@ -2,13 +2,15 @@
 // today.
 //
 //   kernels_bench [--suite=linear|attention] [--threads=1,2] [--m=1,32,…] [--shapes=NxK,…] [--json=FILE]
-//                 [--benchmark_…]
+//                 [--rounds=7] [--benchmark_…]
 //
-// Method: in each case every contender first gives its answer, which is checked. Then Google Benchmark runs
-// all of them in random turns (7 rounds of at least 20 ms each), so that a drift of the machine hits them
-// alike. The table shows the median of all calls. Weights rotate. One thread is timed by its processor time
-// (clock.h). Google Benchmark's own options work: --benchmark_min_time, --benchmark_repetitions and
-// --benchmark_filter, which sees "contender/MxNxK/threads".
+// Method: in each case every contender first gives its answer, which is checked. Then there are rounds: in
+// each, Google Benchmark runs all of them in a random order, at least 20 ms each. Ratios are those of one
+// round, their median over the rounds is shown, so that a drift of the machine cancels out; times are the
+// median of all calls. A host may give several threads one core for a while: a round beside which the
+// threads together were much slower than they can be is dropped and run again (rounds.h). Weights rotate.
+// One thread is timed by its processor time (clock.h). Google Benchmark's own options work:
+// --benchmark_min_time, and --benchmark_filter, which sees "contender/MxNxK/threads".
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -22,6 +24,7 @@
 #include "kernels/peaks/clock.h"
 #include "kernels/peaks/peaks.h"
 #include "report.h"
+#include "rounds.h"
 
 namespace halftone::bench {
 
@@ -36,6 +39,7 @@ struct Options {
   std::vector<int64_t> m;
   std::vector<std::pair<int64_t, int64_t>> shapes;  // (n, k); attention takes only k, the size of a head
   std::string json;
+  int rounds = 7;
 };
 
 [[noreturn]] void refuse(const std::string& what) {
@@ -66,6 +70,8 @@ Options parse(int argc, char** argv) {
       o.threads = numbers(value);
     } else if (name == "--m") {
       o.m = numbers(value);
+    } else if (name == "--rounds") {
+      o.rounds = static_cast<int>(numbers(value).front());
     } else if (name == "--json") {
       o.json = value;
     } else if (name == "--shapes") {
@@ -120,16 +126,19 @@ void check_answers(const std::vector<Contender>& contenders, std::vector<Sample>
   }
 }
 
-void run_case(const Case& c, Splitter& splitter, const Peaks& peaks, Report& report) {
+// Google Benchmark shuffles the order of what is registered.
+void run_case(const Case& c, Splitter& splitter, const Peaks& peaks, int rounds, Report& report) {
   std::vector<Contender> contenders = our_contenders(c, splitter);
   for (Contender& peer : peer_contenders(c)) contenders.push_back(std::move(peer));
   std::vector<Sample> samples(contenders.size());
   check_answers(contenders, samples);
   for (size_t i = 0; i < contenders.size(); ++i) register_contender(c, contenders[i], samples[i]);
-  Silent silent;
-  benchmark::RunSpecifiedBenchmarks(&silent);
+  const int dropped = run_rounds(splitter, peaks, rounds, samples, [] {
+    Silent silent;
+    benchmark::RunSpecifiedBenchmarks(&silent);
+  });
   benchmark::ClearRegisteredBenchmarks();
-  report.add(c, contenders, samples, peaks);
+  report.add(c, contenders, samples, peaks, dropped);
 }
 
 void print_peaks(int64_t threads, const Peaks& peaks) {
@@ -143,9 +152,8 @@ void print_peaks(int64_t threads, const Peaks& peaks) {
 int run(int argc, char** argv) {
   // Defaults first: what the user says later wins.
   std::vector<char*> arguments(argv, argv + argc);
-  char interleave[] = "--benchmark_enable_random_interleaving=true", rounds[] = "--benchmark_repetitions=7",
-       least[] = "--benchmark_min_time=0.02";
-  arguments.insert(arguments.begin() + 1, {interleave, rounds, least});
+  char interleave[] = "--benchmark_enable_random_interleaving=true", least[] = "--benchmark_min_time=0.02";
+  arguments.insert(arguments.begin() + 1, {interleave, least});
   int count = static_cast<int>(arguments.size());
   benchmark::Initialize(&count, arguments.data());
   const Options o = parse(count, arguments.data());
@@ -158,7 +166,7 @@ int run(int argc, char** argv) {
       for (int64_t m : o.m) {
         peaks = larger(peaks, measure_peaks(*splitter, 1));  // a neighbour may have lowered the first
         const Shape shape{m, o.suite == Suite::kLinear ? n : m, k};
-        run_case({o.suite, shape, static_cast<int>(threads)}, *splitter, peaks, report);
+        run_case({o.suite, shape, static_cast<int>(threads)}, *splitter, peaks, o.rounds, report);
       }
     }
     report.set_peaks(static_cast<int>(threads), peaks);

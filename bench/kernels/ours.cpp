@@ -1,4 +1,6 @@
 // Our kernels as contenders, one function for each operation and weight format.
+#include <algorithm>
+
 #include "data.h"
 #include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/fp32_linear/fp32_linear.h"
@@ -12,7 +14,7 @@
 namespace halftone::bench {
 namespace {
 
-constexpr float kScale = 0.01f;  // of every quantized weight
+constexpr float kScale = 0.01f;  // of weights in 8-bit floats
 constexpr int kGroup = 32;       // of int4
 
 /// What a linear's contender keeps: input, output, packed weights and scratch, and the arguments that point
@@ -21,7 +23,7 @@ template <typename Args>
 struct Linear {
   Shape shape;
   std::vector<float> x, y;
-  std::vector<int8_t> integers;  // plain weights, of one of the two kinds
+  QuantizedWeights quantized;  // plain weights, of one of the two kinds
   std::vector<float> floats;
   std::unique_ptr<Rotation> packed;
   Memory workspace{nullptr, std::free};
@@ -41,7 +43,7 @@ struct Linear {
   }
   float weight(int64_t j, int64_t k) const {
     const auto at = static_cast<size_t>(j * shape.k + k);
-    return floats.empty() ? kScale * integers[at] : floats[at];
+    return floats.empty() ? quantized.at(at) : floats[at];
   }
 };
 
@@ -64,20 +66,16 @@ Contender linear_contender(std::shared_ptr<Linear<Args>> state, const char* kern
   return c;
 }
 
-std::vector<float> scales(int64_t count) {
-  return std::vector<float>(static_cast<size_t>(count), kScale);
-}
-
 Contender int8(const Shape& s, int bits, Splitter& splitter) {
   const kernels::Int8LinearProblem p{s.m, s.n, s.k, bits};
   const auto& kernel = kernels::choose_int8_linear(p);
   auto state = std::make_shared<Linear<kernels::Int8LinearArgs>>(s);
-  const int most = bits == 8 ? 127 : 64;
-  state->integers = random_bytes(s.n * s.k, -most, most, 2);
-  state->packed = std::make_unique<Rotation>(kernels::int8_packed_bytes(s.n, s.k, kernel.tile), [&](void*
-                                                                                                        out) {
-    pack_int8_weights({state->integers.data(), s.k, scales(s.n).data(), s.n, s.k, bits}, kernel.tile, out);
-  });
+  state->quantized = QuantizedWeights(s.n, s.k, s.k, bits == 8 ? 127 : 63, 2);
+  const QuantizedWeights& w = state->quantized;
+  state->packed =
+      std::make_unique<Rotation>(kernels::int8_packed_bytes(s.n, s.k, kernel.tile), [&](void* out) {
+        pack_int8_weights({w.integers.data(), s.k, w.scale.data(), s.n, s.k, bits}, kernel.tile, out);
+      });
   state->set_workspace(
       kernels::int8_linear_workspace_bytes(kernel, p, splitter.threads(), kernels::OutputType::kFloat32));
   Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
@@ -142,12 +140,12 @@ Contender int8_weight_only(const Shape& s, Splitter& splitter) {
   const kernels::Int8WeightOnlyProblem p{s.m, s.n, s.k};
   const auto& kernel = kernels::choose_int8_weight_only(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
-  state->integers = random_bytes(s.n * s.k, -128, 127, 2);
-  state->packed = std::make_unique<Rotation>(
-      kernels::int8_weight_only_packed_bytes(s.n, s.k, kernel.tile_n), [&](void* out) {
-        kernels::pack_int8_weight_only({state->integers.data(), s.k, scales(s.n).data(), s.n, s.k},
-                                       kernel.tile_n, out);
-      });
+  state->quantized = QuantizedWeights(s.n, s.k, s.k, 127, 2);
+  const QuantizedWeights& w = state->quantized;
+  state->packed = std::make_unique<
+      Rotation>(kernels::int8_weight_only_packed_bytes(s.n, s.k, kernel.tile_n), [&](void* out) {
+    kernels::pack_int8_weight_only({w.integers.data(), s.k, w.scale.data(), s.n, s.k}, kernel.tile_n, out);
+  });
   state->set_workspace(
       kernels::int8_weight_only_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
   Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
@@ -165,11 +163,11 @@ Contender int4_weight_only(const Shape& s, Splitter& splitter) {
   const kernels::Int4WeightOnlyProblem p{s.m, s.n, s.k, kGroup};
   const auto& kernel = kernels::choose_int4_weight_only(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
-  state->integers = random_bytes(s.n * s.k, -8, 7, 2);
+  state->quantized = QuantizedWeights(s.n, s.k, kGroup, 7, 2);
+  const QuantizedWeights& w = state->quantized;
   state->packed = std::make_unique<Rotation>(
       kernels::int4_weight_only_packed_bytes(s.n, s.k, kGroup, false, kernel.tile_n), [&](void* out) {
-        const std::vector<float> scale = scales(s.n * s.k / kGroup);
-        kernels::pack_int4_weight_only({state->integers.data(), s.k, scale.data(), nullptr, s.n, s.k, kGroup},
+        kernels::pack_int4_weight_only({w.integers.data(), s.k, w.scale.data(), nullptr, s.n, s.k, kGroup},
                                        kernel.tile_n, out);
       });
   state->set_workspace(
@@ -189,11 +187,11 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
   const kernels::Int4DynamicProblem p{s.m, s.n, s.k, kGroup};
   const auto& kernel = kernels::choose_int4_dynamic(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
-  state->integers = random_bytes(s.n * s.k, -8, 7, 2);
+  state->quantized = QuantizedWeights(s.n, s.k, kGroup, 7, 2);
+  const QuantizedWeights& w = state->quantized;
   state->packed = std::make_unique<Rotation>(
       kernels::int4_dynamic_packed_bytes(s.n, s.k, kGroup, false, kernel.tile_n), [&](void* out) {
-        const std::vector<float> scale = scales(s.n * s.k / kGroup);
-        kernels::pack_int4_dynamic({state->integers.data(), s.k, scale.data(), nullptr, s.n, s.k, kGroup},
+        kernels::pack_int4_dynamic({w.integers.data(), s.k, w.scale.data(), nullptr, s.n, s.k, kGroup},
                                    kernel.tile_n, out);
       });
   state->set_workspace(
@@ -213,11 +211,14 @@ Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& spl
   const kernels::Fp8LinearProblem p{s.m, s.n, s.k, activations};
   const auto& kernel = kernels::choose_fp8_linear(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
-  state->integers = random_bytes(s.n * s.k, -8, 8, 2);
+  state->floats.resize(static_cast<size_t>(s.n * s.k));
+  const std::vector<int8_t> integers = random_bytes(s.n * s.k, -8, 8, 2);
+  std::transform(integers.begin(), integers.end(), state->floats.begin(),
+                 [](int8_t w) { return kScale * w; });
   state->packed =
       std::make_unique<Rotation>(kernels::fp8_packed_bytes(s.n, s.k, kernel.tile_n), [&](void* out) {
         std::vector<uint8_t> bytes;
-        for (int8_t w : state->integers)
+        for (int8_t w : integers)
           bytes.push_back(kernels::float8_from_float(w, kernels::Float8Format::kE4m3fn));
         kernels::pack_fp8_weights({bytes.data(), s.k, &kScale, 0, s.n, s.k}, kernel.tile_n, out);
       });

@@ -59,8 +59,9 @@ Contender fbgemm(const Shape& s, const at::Tensor& x) {
   auto peer = std::make_shared<Peer>();
   peer->x = x;
   peer->weights = at::randn({s.n, s.k});
-  const at::Tensor quantized = at::quantize_per_channel(
-      peer->weights, at::full({s.n}, 4.5 / 127, at::kDouble), at::zeros({s.n}, at::kLong), 0, at::kQInt8);
+  const at::Tensor quantized =
+      at::quantize_per_channel(peer->weights, (peer->weights.abs().amax(1) / 127).to(at::kDouble),
+                               at::zeros({s.n}, at::kLong), 0, at::kQInt8);
   const auto prepack = dispatcher.findSchemaOrThrow("quantized::linear_prepack", "");
   for (int i = 0; i < rotations(s.n * s.k); ++i) {
     std::vector<c10::IValue> stack{quantized, c10::IValue()};

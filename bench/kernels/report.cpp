@@ -30,6 +30,11 @@ double share(double rate, double limit) {
   return limit > 0 ? rate / limit : 0;
 }
 
+double quantile_of(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+}
+
 std::string cpu_name() {
   std::ifstream file("/proc/cpuinfo");
   std::string line, name = "unknown", family, model;
@@ -49,20 +54,30 @@ const char* suite_name(Suite suite) {
 }  // namespace
 
 double Sample::quantile(double q) const {
-  std::vector<double> sorted = seconds;
-  std::sort(sorted.begin(), sorted.end());
-  return sorted[static_cast<size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+  return quantile_of(seconds, q);
+}
+
+double Sample::round_median(size_t round) const {
+  const auto first = static_cast<std::ptrdiff_t>(round == 0 ? 0 : ends[round - 1]);
+  return quantile_of({seconds.begin() + first, seconds.begin() + static_cast<std::ptrdiff_t>(ends[round])},
+                     0.5);
+}
+
+double Sample::ratio_to(const Sample& other) const {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < ends.size(); ++round)
+    ratios.push_back(round_median(round) / other.round_median(round));
+  return quantile_of(std::move(ratios), 0.5);
 }
 
 void Report::add(const Case& c, const std::vector<Contender>& contenders, const std::vector<Sample>& samples,
-                 const Peaks& peaks) {
-  const auto median_of = [&](const std::string& label) {
+                 const Peaks& peaks, int dropped_rounds) {
+  const auto ratio = [&](const Sample& sample, const std::string& label) {
     for (size_t i = 0; i < contenders.size(); ++i) {
-      if (contenders[i].label == label && !samples[i].seconds.empty()) return samples[i].median();
+      if (contenders[i].label == label && !samples[i].seconds.empty()) return sample.ratio_to(samples[i]);
     }
     return 0.0;
   };
-  const double baseline = median_of(kBaselines[static_cast<int>(c.suite)]);
   print_heading(c);
   for (size_t i = 0; i < contenders.size(); ++i) {
     if (samples[i].seconds.empty()) continue;
@@ -73,8 +88,10 @@ void Report::add(const Case& c, const std::vector<Contender>& contenders, const 
     row.spread = samples[i].spread();
     row.least = samples[i].quantile(0);
     row.error = samples[i].error;
-    row.to_baseline = share(row.median, baseline);
-    row.to_rival = share(row.median, median_of(row.contender.rival));
+    row.to_baseline = ratio(samples[i], kBaselines[static_cast<int>(c.suite)]);
+    row.to_rival = ratio(samples[i], row.contender.rival);
+    row.rounds = static_cast<int>(samples[i].ends.size());
+    row.dropped_rounds = dropped_rounds;
     print(row, peaks);
     rows_.push_back(std::move(row));
   }
@@ -161,6 +178,8 @@ void Report::write_json(const std::string& path) const {
                               {"of_read", r.of_read(peaks)},
                               {"to_baseline", r.to_baseline},
                               {"to_rival", r.to_rival},
+                              {"rounds", r.rounds},
+                              {"dropped_rounds", r.dropped_rounds},
                               {"slower_than_baseline", r.slower()}});
   }
   std::ofstream file(path);

@@ -12,22 +12,33 @@ namespace halftone::bench {
 
 using kernels::Peaks;
 
-/// Seconds of all timed calls of one contender.
+/// Seconds of all timed calls of one contender, round by round: in a round every contender has its turn.
 struct Sample {
   std::vector<double> seconds;
+  std::vector<size_t> ends;  ///< of each round, in `seconds`
   double error = 0;
+
+  void end_round() { ends.push_back(seconds.size()); }
+  /// Forgets what was measured after the last end of a round.
+  void drop_round() { seconds.resize(ends.empty() ? 0 : ends.back()); }
 
   double quantile(double q) const;
   double median() const { return quantile(0.5); }
   /// Half the distance of the quartiles, relative to the median.
   double spread() const { return (quantile(0.75) - quantile(0.25)) / 2 / median(); }
+  /// The median over rounds of this one's median divided by the other's. A machine that is slower in one
+  /// round than in the next slows both.
+  double ratio_to(const Sample& other) const;
+
+ private:
+  double round_median(size_t round) const;
 };
 
 class Report {
  public:
   /// Prints the case's rows; contenders without samples are left out.
   void add(const Case& c, const std::vector<Contender>& contenders, const std::vector<Sample>& samples,
-           const Peaks& peaks);
+           const Peaks& peaks, int dropped_rounds);
   /// Once for each number of threads: the shares in the JSON are of these.
   void set_peaks(int threads, const Peaks& peaks);
   /// Throws kIo when the file cannot be written.
@@ -38,7 +49,8 @@ class Report {
     Case where;
     Contender contender;  // without its functions
     double median, spread, least, error;
-    double to_baseline, to_rival;  // ratios of medians; 0 where there is no such peer
+    double to_baseline, to_rival;  // Sample::ratio_to; 0 where there is no such peer
+    int rounds, dropped_rounds;
 
     bool slower() const { return contender.ours && to_baseline > 1.0; }
     double gmac() const { return contender.macs / median * 1e-9; }

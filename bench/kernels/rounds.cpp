@@ -1,0 +1,54 @@
+#include "rounds.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "kernels/peaks/clock.h"
+
+namespace halftone::bench {
+namespace {
+
+constexpr double kDisturbed = 0.85;
+constexpr int kTries = 3;  // runs for each round that is wanted
+
+// Of all threads together, best of a few tries of 0.2 ms: one that was interrupted says nothing.
+double multiply_adds(Splitter& splitter) {
+#ifdef HALFTONE_X86
+  constexpr int64_t kSteps = 64 * 600;
+  double best = 0;
+  for (int i = 0; i < 5; ++i) {
+    std::atomic<int64_t> products{0};
+    const double start = kernels::seconds(splitter.threads());
+    splitter.run(splitter.threads(), [&](int64_t, int) { products += kernels::spin_fma_avx2(kSteps); });
+    const double took = kernels::seconds(splitter.threads()) - start;
+    best = std::max(best, static_cast<double>(products.load()) / took * 1e-9);
+  }
+  return best;
+#else
+  return splitter.threads();
+#endif
+}
+
+}  // namespace
+
+int run_rounds(Splitter& splitter, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
+               const std::function<void()>& round) {
+  const bool check = splitter.threads() > 1 && peaks.fma_gmac > 0;
+  const auto undisturbed = [&] { return !check || multiply_adds(splitter) >= kDisturbed * peaks.fma_gmac; };
+  int kept = 0, dropped = 0;
+  while (kept < rounds) {
+    const bool before = undisturbed();
+    round();
+    const bool must_keep = dropped >= (kTries - 1) * rounds;
+    if ((before && undisturbed()) || must_keep) {
+      ++kept;
+      for (Sample& sample : samples) sample.end_round();
+    } else {
+      ++dropped;
+      for (Sample& sample : samples) sample.drop_round();
+    }
+  }
+  return dropped;
+}
+
+}  // namespace halftone::bench

@@ -28,7 +28,7 @@ not listed was not measured. Times are medians.
 - **/peer**: time divided by that of the fastest peer of the same run and kind: fp32 peers for what keeps activations in
   floating point, int8 peers for what quantizes them too. *cosine*: to the fp32 answer.
 - **limit** (kernels): the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
-  instruction sequence, both measured in the same run. Weights rotate through 96 MB, so that they come from memory where a
+  instruction sequence, both measured in the same run. Weights rotate through 256 MB, so that they come from memory where a
   real model's would. With one thread, processor time.
 - **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
   the JSON says so in `slower_than_baseline`, for the tuner.

@@ -30,14 +30,14 @@ struct Case {
 };
 
 /// Which multiply-add sequence bounds a contender.
-enum class Peak { kNone, kChain, kExact8, kFma };
+enum class Peak { kExact7, kExact8, kInt4, kFma };
 
 struct Contender {
   std::string label;   ///< short, unique in a case
   std::string kernel;  ///< of ours its name in the table, of a peer what is called
   bool ours = true;
   std::string rival;  ///< the label of the peer that does the same job, if any
-  Peak peak = Peak::kNone;
+  Peak peak = Peak::kFma;
   double macs = 0;                    ///< multiply-adds of a call
   double bytes = 0;                   ///< that a call must read from memory: the weights and their scales
   std::function<void(int turn)> run;  ///< `turn` rotates the weights
@@ -49,8 +49,8 @@ struct Contender {
 /// The peer that every linear and every attention is compared with.
 inline constexpr const char* kBaselines[] = {"at::linear", "at::sdpa"};
 
-/// Distinct weights used in turn, so that weights come from memory where a real model's would: 96 MB in all,
-/// at most 16.
+/// Distinct weights used in turn, so that weights come from memory where a real model's would: 256 MB in all,
+/// 2 to 16 of them. A third-level cache of 32 MB keeps a good part of 64 or 96.
 int rotations(int64_t weight_bytes);
 
 std::vector<Contender> our_contenders(const Case& c, Splitter& splitter);

@@ -62,8 +62,8 @@ Memory allocate(size_t bytes) {
 }
 
 int rotations(int64_t weight_bytes) {
-  return static_cast<int>(
-      std::clamp<int64_t>((int64_t{96} << 20) / std::max<int64_t>(weight_bytes, 1), 1, 16));
+  constexpr int64_t kBytes = int64_t{256} << 20;
+  return static_cast<int>(std::clamp<int64_t>(kBytes / std::max<int64_t>(weight_bytes, 1), 2, 16));
 }
 
 Rotation::Rotation(size_t bytes, const std::function<void(void*)>& pack) {

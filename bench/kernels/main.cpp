@@ -8,8 +8,9 @@
 // each, Google Benchmark runs all of them in a random order, at least 20 ms each. Ratios are those of one
 // round, their median over the rounds is shown, so that a drift of the machine cancels out; times are the
 // median of all calls. A host may give several threads one core for a while: a round beside which the
-// threads together were much slower than they can be is dropped and run again (rounds.h). Weights rotate.
-// One thread is timed by its processor time (clock.h). Google Benchmark's own options work:
+// threads together were much slower than they can be is dropped and run again (rounds.h). Weights rotate. The
+// share of the memory's bandwidth is such a ratio, too: to plain reads (reads.h), which are a contender. One
+// thread is timed by its processor time (clock.h). Google Benchmark's own options work:
 // --benchmark_min_time, and --benchmark_filter, which sees "contender/MxNxK/threads".
 #include <benchmark/benchmark.h>
 
@@ -23,6 +24,7 @@
 #include "halftone/error.h"
 #include "kernels/peaks/clock.h"
 #include "kernels/peaks/peaks.h"
+#include "reads.h"
 #include "report.h"
 #include "rounds.h"
 
@@ -129,6 +131,7 @@ void check_answers(const std::vector<Contender>& contenders, std::vector<Sample>
 // Google Benchmark shuffles the order of what is registered.
 void run_case(const Case& c, Splitter& splitter, const Peaks& peaks, int rounds, Report& report) {
   std::vector<Contender> contenders = our_contenders(c, splitter);
+  contenders.push_back(reads_contender(splitter));
   for (Contender& peer : peer_contenders(c)) contenders.push_back(std::move(peer));
   std::vector<Sample> samples(contenders.size());
   check_answers(contenders, samples);

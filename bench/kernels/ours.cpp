@@ -83,7 +83,7 @@ Contender int8(const Shape& s, int bits, Splitter& splitter) {
   });
   c.label = bits == 8 ? "int8" : "int8 7-bit";
   c.rival = "FBGEMM int8";
-  c.peak = bits == 7 ? Peak::kChain : Peak::kExact8;
+  c.peak = bits == 7 ? Peak::kExact7 : Peak::kExact8;
   c.bytes = static_cast<double>(s.n * s.k);
   c.bound = 0.05;  // activations have 8 bits
   return c;
@@ -201,6 +201,7 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
   });
   c.label = "int4 dynamic";
   c.rival = "ATen int4pack";
+  c.peak = Peak::kInt4;
   c.bytes = static_cast<double>(s.n * s.k / 2 + s.n * s.k / kGroup * 4);
   c.bound = 0.05;  // activations have 8 bits
   return c;

@@ -8,22 +8,23 @@
 
 #include "cpu/isa.h"
 #include "halftone/error.h"
+#include "reads.h"
 
 namespace halftone::bench {
 namespace {
 
 double peak_of(const Peaks& peaks, Peak peak) {
   switch (peak) {
-    case Peak::kChain:
-      return peaks.chain_gmac;
+    case Peak::kExact7:
+      return peaks.exact7_gmac;
     case Peak::kExact8:
       return peaks.exact8_gmac;
+    case Peak::kInt4:
+      return peaks.int4_gmac;
     case Peak::kFma:
-      return peaks.fma_gmac;
-    case Peak::kNone:
       break;
   }
-  return 0;
+  return peaks.fma_gmac;
 }
 
 double share(double rate, double limit) {
@@ -78,9 +79,13 @@ void Report::add(const Case& c, const std::vector<Contender>& contenders, const 
     }
     return 0.0;
   };
+  const auto reads =
+      static_cast<size_t>(std::find_if(contenders.begin(), contenders.end(),
+                                       [](const Contender& one) { return one.label == kReads; }) -
+                          contenders.begin());
   print_heading(c);
   for (size_t i = 0; i < contenders.size(); ++i) {
-    if (samples[i].seconds.empty()) continue;
+    if (samples[i].seconds.empty() || i == reads) continue;
     Row row{c, contenders[i]};
     row.contender.run = nullptr;  // they own the weights
     row.contender.error = nullptr;
@@ -90,6 +95,8 @@ void Report::add(const Case& c, const std::vector<Contender>& contenders, const 
     row.error = samples[i].error;
     row.to_baseline = ratio(samples[i], kBaselines[static_cast<int>(c.suite)]);
     row.to_rival = ratio(samples[i], row.contender.rival);
+    const double read_ratio = ratio(samples[i], kReads);
+    row.of_read = read_ratio > 0 ? row.contender.bytes / contenders[reads].bytes / read_ratio : 0;
     row.rounds = static_cast<int>(samples[i].ends.size());
     row.dropped_rounds = dropped_rounds;
     print(row, peaks);
@@ -115,12 +122,7 @@ double Report::Row::of_peak(const Peaks& peaks) const {
 }
 
 double Report::Row::of_chain(const Peaks& peaks) const {
-  const bool integers = contender.peak == Peak::kChain || contender.peak == Peak::kExact8;
-  return integers ? share(gmac(), peaks.chain_gmac) : 0;
-}
-
-double Report::Row::of_read(const Peaks& peaks) const {
-  return share(contender.bytes / median * 1e-9, peaks.read_gbs);
+  return contender.peak != Peak::kFma ? share(gmac(), peaks.chain_gmac) : 0;
 }
 
 void Report::print(const Row& row, const Peaks& peaks) {
@@ -132,7 +134,7 @@ void Report::print(const Row& row, const Peaks& peaks) {
   std::printf("%5ld %-16s %8.3f %5.1f %6.1f %5s %5s %5s %6s %5s%s%s\n", row.where.shape.m,
               row.contender.label.c_str(), row.median * 1e3, row.spread * 100, row.gmac(),
               cell(row.of_peak(peaks) * 100, "%.0f").c_str(), cell(row.of_chain(peaks) * 100, "%.0f").c_str(),
-              cell(row.of_read(peaks) * 100, "%.0f").c_str(), cell(row.to_baseline, "%.2f").c_str(),
+              cell(row.of_read * 100, "%.0f").c_str(), cell(row.to_baseline, "%.2f").c_str(),
               cell(row.to_rival, "%.2f").c_str(), row.slower() ? "  slower than " : "",
               row.slower() ? kBaselines[static_cast<int>(row.where.suite)] : "");
 }
@@ -156,6 +158,7 @@ void Report::write_json(const std::string& path) const {
                             {"read_gbs", p.read_gbs},
                             {"chain_gmac", p.chain_gmac},
                             {"exact8_gmac", p.exact8_gmac},
+                            {"int4_gmac", p.int4_gmac},
                             {"fma_gmac", p.fma_gmac}});
   }
   for (const Row& r : rows_) {
@@ -175,7 +178,7 @@ void Report::write_json(const std::string& path) const {
                               {"error", r.error},
                               {"of_peak", r.of_peak(peaks)},
                               {"of_chain", r.of_chain(peaks)},
-                              {"of_read", r.of_read(peaks)},
+                              {"of_read", r.of_read},
                               {"to_baseline", r.to_baseline},
                               {"to_rival", r.to_rival},
                               {"rounds", r.rounds},

@@ -50,6 +50,7 @@ class Report {
     Contender contender;  // without its functions
     double median, spread, least, error;
     double to_baseline, to_rival;  // Sample::ratio_to; 0 where there is no such peer
+    double of_read;                // share of the bandwidth of plain reads, by the same kind of ratio
     int rounds, dropped_rounds;
 
     bool slower() const { return contender.ours && to_baseline > 1.0; }
@@ -57,7 +58,6 @@ class Report {
     // Shares of the limits; 0 where there is none.
     double of_peak(const Peaks& peaks) const;
     double of_chain(const Peaks& peaks) const;
-    double of_read(const Peaks& peaks) const;
   };
   void print_heading(const Case& c);
   static void print(const Row& row, const Peaks& peaks);

@@ -38,6 +38,15 @@ inline __m512i shift_up16(__m512i v) {
 #endif
 }
 
+/// 32-bit lanes shifted down by 28, zeros from above.
+inline __m512i shift_down28(__m512i v) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  return _mm512_srli_epi32(v, 28);
+#else
+  return _mm512_maskz_srli_epi32(0xffff, v, 28);
+#endif
+}
+
 /// 16 signed bytes to floats.
 inline __m512 bytes_to_floats16(const unsigned char* bytes) {
 #if defined(HALFTONE_EMULATE_AVX512)
@@ -47,6 +56,18 @@ inline __m512 bytes_to_floats16(const unsigned char* bytes) {
 #else
   return to_floats16(
       _mm512_maskz_cvtepi8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(bytes))));
+#endif
+}
+
+/// 16 half-precision numbers to floats.
+inline __m512 halves_to_floats16(__m256i v) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  float floats[16];
+  _mm256_storeu_ps(floats, _mm256_cvtph_ps(_mm256_castsi256_si128(v)));
+  _mm256_storeu_ps(floats + 8, _mm256_cvtph_ps(_mm256_extracti128_si256(v, 1)));
+  return _mm512_loadu_ps(floats);
+#else
+  return _mm512_maskz_cvtph_ps(0xffff, v);
 #endif
 }
 

@@ -25,7 +25,7 @@ struct Fp32Panels {
   /// Optional, for 1 to fused_rows rows [k][count]: sums [panels][count][tile_n] of 1 to 4 panels, all of k.
   void (*multiply_rows)(const void* packed, const float* rows, int count, int64_t panel, int panels,
                         float* sums) = nullptr;
-  int fused_rows = 6;  ///< at most 6
+  int fused_rows = 6;  ///< at most 12
   /// Optional: how multiply_rows wants steps [k, k + steps) of its rows, if not as [k][count]. k is a
   /// multiple of 256, and so is `steps` but for the last. `rows` has room for count * (k + k / 32) floats.
   void (*pack_rows)(const void* packed, const float* x, int64_t stride, int count, int64_t k, int64_t steps,

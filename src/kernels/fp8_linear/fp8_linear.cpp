@@ -16,13 +16,31 @@ const char* take_all(const Fp8LinearProblem&) {
 
 constexpr Fp8LinearKernel kTable[] = {
 #if defined(HALFTONE_X86)
-    {"fp8_linear_f32f8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, fp8_expand_avx2,
-     fp8_multiply_rows_avx2, fp8_round_row_avx2},
-    {"fp8_linear_f32f8_6x16_avx2", Isa::kAvx2, take_all, 16, fp8_expand_avx2, fp8_multiply_rows_avx2,
-     fp8_round_row_avx2},
+    {"fp8_linear_f32f8_12x32_avx512vnni",
+     Isa::kAvx512Vnni,
+     take_all,
+     32,
+     fp8_expand_avx2,
+     nullptr,
+     fp8_round_row_avx2,
+     {fp8_multiply_e4m3fn_avx512vnni, fp8_multiply_e5m2_avx512vnni}},
+    {"fp8_linear_f32f8_6x16_avx2",
+     Isa::kAvx2,
+     take_all,
+     16,
+     fp8_expand_avx2,
+     fp8_multiply_rows_avx2,
+     fp8_round_row_avx2,
+     {}},
 #endif
-    {"fp8_linear_f32f8_4x16_scalar", Isa::kScalar, take_all, 16, fp8_expand_scalar, nullptr,
-     fp8_round_row_scalar},
+    {"fp8_linear_f32f8_4x16_scalar",
+     Isa::kScalar,
+     take_all,
+     16,
+     fp8_expand_scalar,
+     nullptr,
+     fp8_round_row_scalar,
+     {}},
 };
 
 // Where the rounded activations end and the memory of the multiplication begins.
@@ -85,13 +103,22 @@ void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const 
     fail(ErrorCode::kInvalidArgument,
          "fp8_linear: bfloat16 activations must be widened before they are rounded to e4m3fn");
   }
+  Fp32LinearKernel multiplier = choose_fp32_linear(floats, kernel.isa);
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
-  source.expand = kernel.expand;
   source.multiply_rows = kernel.multiply_rows;
-  run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats,
-                  dynamic ? round_rows(kernel, p, args, splitter) : args, source, splitter);
+  const bool e5m2 = weights.format == static_cast<uint32_t>(Float8Format::kE5m2);
+  if (const auto multiply = kernel.multiply[e5m2]; multiply != nullptr && p.m <= multiplier.rows) {
+    multiplier.multiply = multiply;
+    source.ready = weights.elements;
+    source.element_bytes = 1;
+    source.factor = weights.factor;
+  } else {
+    source.expand = kernel.expand;
+  }
+  run_fp32_panels(multiplier, floats, dynamic ? round_rows(kernel, p, args, splitter) : args, source,
+                  splitter);
 }
 
 }  // namespace halftone::kernels

@@ -49,6 +49,9 @@ struct Fp8LinearKernel {
                         float* sums);
   /// y = qx · sx of one row, NaN throughout if the row is not finite; returns sx (then NaN).
   float (*round_row)(const float* x, int64_t k, float* y);
+  /// Optional, by Float8Format, for as many rows as one block has: bytes become floats in registers. The
+  /// factors are left to the sums.
+  void (*multiply[2])(const Fp32LinearStep& step);
 };
 
 /// Best first, scalar last.

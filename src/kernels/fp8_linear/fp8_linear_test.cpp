@@ -19,6 +19,21 @@ using testing::Random;
 
 constexpr Fp8Activations kAllActivationModes[] = {Fp8Activations::kFloat32, Fp8Activations::kDynamicE4m3};
 
+// What runs here for so many rows, and the AVX-512 one through its emulation, which is for one block of rows.
+std::vector<Fp8LinearKernel> test_kernels(int64_t m) {
+  std::vector<Fp8LinearKernel> kernels = testing::runnable(fp8_linear_kernels());
+#if defined(HALFTONE_EMULATED_KERNELS)
+  if (machine_isa() >= Isa::kAvx2 && m <= 12) {
+    Fp8LinearKernel kernel = fp8_linear_kernels().front();
+    kernel.name = "fp8_linear_f32f8_12x32_avx512vnni_emulated";
+    kernel.multiply[0] = fp8_multiply_e4m3fn_avx512vnni_emulated;
+    kernel.multiply[1] = fp8_multiply_e5m2_avx512vnni_emulated;
+    kernels.push_back(kernel);
+  }
+#endif
+  return kernels;
+}
+
 struct Layer {
   Fp8LinearProblem p;
   Float8Format format;
@@ -61,7 +76,7 @@ struct Layer {
 
   void expect_within_bound(int64_t scale_stride = 1) const {
     SerialSplitter serial;
-    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels())) {
+    for (const Fp8LinearKernel& kernel : test_kernels(p.m)) {
       const std::vector<float> y = run(kernel, serial, {}, scale_stride);
       for (int64_t i = 0; i < p.m; ++i) {
         const float row_scale = float8_row_scale(x.data() + i * p.k, p.k);
@@ -128,7 +143,7 @@ TEST(Fp8Linear, ExtremeRowsAreDefined) {
     layer.x[100 + 9] = 1e30f;
     layer.expect_within_bound();
     SerialSplitter serial;
-    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels())) {
+    for (const Fp8LinearKernel& kernel : test_kernels(layer.p.m)) {
       const std::vector<float> y = layer.run(kernel, serial);
       for (size_t j = 0; j < 40; ++j) EXPECT_EQ(y[j], 0.0f);
     }
@@ -155,7 +170,8 @@ TEST(Fp8Linear, RoundedRowsAreTheSameOnEveryLevelAndWithinTheirBound) {
   }
 }
 
-// The helpers of the AVX-512 entry need only AVX2: check them on panels of 32 wherever AVX2 is.
+// The AVX-512 entry expands with AVX2, panels of 32; and panels that are multiplied together are as they are
+// alone.
 TEST(Fp8Linear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
 #if defined(HALFTONE_X86)
   if (machine_isa() < Isa::kAvx2) GTEST_SKIP();
@@ -191,7 +207,7 @@ TEST(Fp8Linear, ThreadsEpiloguesAndNanWork) {
     layer.x[5 * 300] = INFINITY;
     SerialSplitter serial;
     ThreadPool pool(2);
-    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels())) {
+    for (const Fp8LinearKernel& kernel : test_kernels(layer.p.m)) {
       Epilogue e;
       e.activation = Activation::kRelu;
       const std::vector<float> plain = layer.run(kernel, serial), relu = layer.run(kernel, pool, e);
@@ -214,7 +230,7 @@ TEST(Fp8Linear, Bfloat16ActivationsAreTheSameAsWidenedAndAreNotRounded) {
     Layer layer({m, 70, 300});
     Guarded<uint16_t> halves(layer.x.size());
     testing::round_to_bfloat16(layer.x, halves);
-    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels()))
+    for (const Fp8LinearKernel& kernel : test_kernels(m))
       EXPECT_EQ(layer.run(kernel, serial, {}, 1, halves.data()), layer.run(kernel, serial)) << kernel.name;
     layer.p.activations = Fp8Activations::kDynamicE4m3;
     EXPECT_THROW(layer.run(fp8_linear_kernels().back(), serial, {}, 1, halves.data()), Error);
@@ -232,7 +248,7 @@ TEST(Fp8Linear, TwoThreadsReallyRun) {
 TEST(Fp8Linear, EmptySizesAreDefined) {
   SerialSplitter serial;
   for (Fp8Activations mode : kAllActivationModes) {
-    for (const Fp8LinearKernel& kernel : testing::runnable(fp8_linear_kernels())) {
+    for (const Fp8LinearKernel& kernel : test_kernels(3)) {
       EXPECT_TRUE(Layer({0, 5, 8, mode}).run(kernel, serial).empty());
       EXPECT_TRUE(Layer({3, 0, 8, mode}).run(kernel, serial).empty());
       EXPECT_EQ(Layer({3, 5, 0, mode}).run(kernel, serial), std::vector<float>(15, 0.0f));

@@ -15,12 +15,12 @@ const char* check_group(const Int4WeightOnlyProblem& p) {
 constexpr Int4WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
     {"int4_weight_only_linear_f32s4_12x32_avx512vnni", Isa::kAvx512Vnni, check_group, 32, int4_expand_avx2,
-     int4_multiply_rows_avx2, int4_pack_rows_avx2},
+     int4_multiply_rows_avx512vnni, int4_pack_rows_avx2, 12},
     {"int4_weight_only_linear_f32s4_6x16_avx2", Isa::kAvx2, check_group, 16, int4_expand_avx2,
-     int4_multiply_rows_avx2, int4_pack_rows_avx2},
+     int4_multiply_rows_avx2, int4_pack_rows_avx2, 5},
 #endif
     {"int4_weight_only_linear_f32s4_4x16_scalar", Isa::kScalar, check_group, 16, int4_expand_scalar, nullptr,
-     nullptr},
+     nullptr, 0},
 };
 
 }  // namespace
@@ -58,7 +58,7 @@ void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4Weigh
   source.expand = kernel.expand;
   source.multiply_rows = kernel.multiply_rows;
   source.pack_rows = kernel.pack_rows;
-  source.fused_rows = 5;  // six are faster expanded: measured on Zen 3
+  source.fused_rows = kernel.fused_rows;
   run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
 }
 

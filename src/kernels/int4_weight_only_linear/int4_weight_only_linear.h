@@ -43,6 +43,7 @@ struct Int4WeightOnlyKernel {
                         float* sums);
   void (*pack_rows)(const void* packed, const float* x, int64_t stride, int count, int64_t k, int64_t steps,
                     float* rows);
+  int fused_rows;  ///< that multiply_rows takes; more are faster expanded
 };
 
 /// Best first, scalar last.

@@ -16,6 +16,20 @@ using testing::Aligned;
 using testing::Guarded;
 using testing::Random;
 
+// What runs here for so many rows, and the AVX-512 one through its emulation, which is for one block of rows.
+std::vector<Int4WeightOnlyKernel> test_kernels(int64_t m) {
+  std::vector<Int4WeightOnlyKernel> kernels = testing::runnable(int4_weight_only_kernels());
+#if defined(HALFTONE_EMULATED_KERNELS)
+  Int4WeightOnlyKernel kernel = int4_weight_only_kernels().front();
+  if (machine_isa() >= Isa::kAvx2 && m <= kernel.fused_rows) {
+    kernel.name = "int4_weight_only_linear_f32s4_12x32_avx512vnni_emulated";
+    kernel.multiply_rows = int4_multiply_rows_avx512vnni_emulated;
+    kernels.push_back(kernel);
+  }
+#endif
+  return kernels;
+}
+
 struct Layer {
   Int4WeightOnlyProblem p;
   bool has_zero;
@@ -63,7 +77,7 @@ struct Layer {
 
   void expect_within_bound() const {
     SerialSplitter serial;
-    for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+    for (const Int4WeightOnlyKernel& kernel : test_kernels(p.m)) {
       const std::vector<float> y = run(kernel, serial);
       for (int64_t i = 0; i < p.m; ++i) {
         for (int64_t j = 0; j < p.n; ++j) {
@@ -120,7 +134,7 @@ TEST(Int4WeightOnlyLinear, EveryWeightAndZeroPointIsExact) {
       for (int64_t i = 0; i < layer.x.size(); ++i) layer.x[i] = static_cast<float>(i % 5) - 1.0f;
       double sum = 0;
       for (int64_t i = 0; i < 32; ++i) sum += layer.x[i];
-      for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+      for (const Int4WeightOnlyKernel& kernel : test_kernels(layer.p.m)) {
         for (float y : layer.run(kernel, serial))
           ASSERT_EQ(y, static_cast<float>(sum * (w - zero) * 0.5)) << kernel.name;
       }
@@ -128,7 +142,8 @@ TEST(Int4WeightOnlyLinear, EveryWeightAndZeroPointIsExact) {
   }
 }
 
-// The helpers of the AVX-512 entry need only AVX2: check them on panels of 32 wherever AVX2 is.
+// The AVX-512 entry expands with AVX2, panels of 32; and panels that are multiplied together are as they are
+// alone.
 TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
 #if defined(HALFTONE_X86)
   if (machine_isa() < Isa::kAvx2) GTEST_SKIP();
@@ -164,7 +179,7 @@ TEST(Int4WeightOnlyLinear, ThreadsGiveTheSameFloatsAndNanStaysInItsRow) {
   layer.x[4 * 512 + 511] = NAN;
   SerialSplitter serial;
   ThreadPool pool(2);
-  for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+  for (const Int4WeightOnlyKernel& kernel : test_kernels(9)) {
     const std::vector<float> one = layer.run(kernel, serial), two = layer.run(kernel, pool);
     EXPECT_EQ(std::memcmp(one.data(), two.data(), one.size() * sizeof(float)), 0) << kernel.name;
     for (size_t i = 0; i < one.size(); ++i) EXPECT_EQ(std::isnan(one[i]), i / 130 == 4) << kernel.name;
@@ -189,7 +204,7 @@ TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
     Guarded<uint16_t> halves(layer.x.size());
     testing::round_to_bfloat16(layer.x, halves);
     SerialSplitter serial;
-    for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels()))
+    for (const Int4WeightOnlyKernel& kernel : test_kernels(m))
       EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;
   }
 }
@@ -220,7 +235,7 @@ TEST(Int4WeightOnlyLinear, RejectsWhatFourBitsCannotHold) {
 
 TEST(Int4WeightOnlyLinear, EmptySizesAreDefined) {
   SerialSplitter serial;
-  for (const Int4WeightOnlyKernel& kernel : testing::runnable(int4_weight_only_kernels())) {
+  for (const Int4WeightOnlyKernel& kernel : test_kernels(3)) {
     EXPECT_TRUE(Layer({0, 5, 32, 32}, false).run(kernel, serial).empty());
     EXPECT_TRUE(Layer({3, 0, 32, 32}, false).run(kernel, serial).empty());
     EXPECT_EQ(Layer({3, 5, 0, 32}, false).run(kernel, serial), std::vector<float>(15, 0.0f));

@@ -11,6 +11,12 @@ void int4_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t step
 /// For panels of 16 and of 32.
 void int4_multiply_rows_avx2(const void* packed, const float* rows, int count, int64_t panel, int panels,
                              float* sums);
+/// Up to 12 rows, panels of 32.
+void int4_multiply_rows_avx512vnni(const void* packed, const float* rows, int count, int64_t panel,
+                                   int panels, float* sums);
+/// The same source through SIMDe, linked only into tests.
+void int4_multiply_rows_avx512vnni_emulated(const void* packed, const float* rows, int count, int64_t panel,
+                                            int panels, float* sums);
 void int4_pack_rows_avx2(const void* packed, const float* x, int64_t stride, int count, int64_t k,
                          int64_t steps, float* rows);
 

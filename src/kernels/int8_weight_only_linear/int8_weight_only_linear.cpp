@@ -14,8 +14,8 @@ const char* take_all(const Int8WeightOnlyProblem&) {
 
 constexpr Int8WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
-    {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, int8_expand_avx2,
-     int8_multiply_rows_avx2, nullptr},
+    {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, nullptr, nullptr,
+     int8_multiply_avx512vnni},
     {"int8_weight_only_linear_f32s8_6x16_avx2", Isa::kAvx2, take_all, 16, int8_expand_avx2,
      int8_multiply_rows_avx2, int8_multiply_avx2},
 #endif

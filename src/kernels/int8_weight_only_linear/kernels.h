@@ -14,5 +14,8 @@ void int8_multiply_rows_avx2(const void* packed, const float* rows, int count, i
 
 /// As Fp32LinearKernel::multiply, on panels of bytes; the scales are left to the sums.
 void int8_multiply_avx2(const Fp32LinearStep& step);
+void int8_multiply_avx512vnni(const Fp32LinearStep& step);
+/// The same source through SIMDe, linked only into tests.
+void int8_multiply_avx512vnni_emulated(const Fp32LinearStep& step);
 
 }  // namespace halftone::kernels

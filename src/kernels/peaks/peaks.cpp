@@ -6,7 +6,6 @@
 #include <cstring>
 #include <memory>
 
-#include "cpu/isa.h"
 #include "kernels/peaks/clock.h"
 
 namespace halftone::kernels {
@@ -40,7 +39,7 @@ double read_peak(Splitter& splitter, int rounds) {
       const double start = seconds(splitter.threads());
       splitter.run(kGroup, [&](int64_t i, int) {
         const char* at = static_cast<const char*>(buffer.get()) + (group * kGroup + i) * (kBytes / kPieces);
-        sink += read_avx2(at, kBytes / kPieces);
+        sink += read_memory(at, kBytes / kPieces);
       });
       best = std::max(best, static_cast<double>(kGroup * (kBytes / kPieces)) /
                                 (seconds(splitter.threads()) - start) * 1e-9);
@@ -54,26 +53,47 @@ double read_peak(Splitter& splitter, int rounds) {
 
 Peaks larger(const Peaks& a, const Peaks& b) {
   return {std::max(a.read_gbs, b.read_gbs),       std::max(a.chain_gmac, b.chain_gmac),
-          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.deep2_gmac, b.deep2_gmac),
-          std::max(a.deep8_gmac, b.deep8_gmac),   std::max(a.fma_gmac, b.fma_gmac)};
+          std::max(a.exact8_gmac, b.exact8_gmac), std::max(a.exact7_gmac, b.exact7_gmac),
+          std::max(a.deep2_gmac, b.deep2_gmac),   std::max(a.deep8_gmac, b.deep8_gmac),
+          std::max(a.int4_gmac, b.int4_gmac),     std::max(a.fma_gmac, b.fma_gmac)};
 }
 
 #ifdef HALFTONE_X86
-Peaks measure_peaks(Splitter& splitter, int rounds) {
+Peaks measure_peaks(Splitter& splitter, int rounds, Isa isa) {
   Peaks peaks;
-  if (machine_isa() < Isa::kAvx2) return peaks;
+  if (isa < Isa::kAvx2) return peaks;
   peaks.chain_gmac = multiply_peak(splitter, rounds * 20, spin_chain_avx2);
-  peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_exact8_avx2);
   peaks.deep2_gmac = multiply_peak(splitter, rounds * 20, spin_deep2_avx2);
   peaks.deep8_gmac = multiply_peak(splitter, rounds * 20, spin_deep8_avx2);
-  peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx2);
+  if (isa == Isa::kAvx512Vnni) {
+    peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_vnni_avx512vnni);
+    peaks.exact7_gmac = peaks.int4_gmac = peaks.exact8_gmac;
+    peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx512vnni);
+  } else {
+    peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_exact8_avx2);
+    peaks.exact7_gmac = peaks.chain_gmac;
+    peaks.int4_gmac = peaks.deep8_gmac;
+    peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx2);
+  }
   peaks.read_gbs = read_peak(splitter, rounds);
   return peaks;
 }
 #else
-Peaks measure_peaks(Splitter&, int) {
+Peaks measure_peaks(Splitter&, int, Isa) {
   return {};
 }
 #endif
+
+int64_t read_memory(const void* data, int64_t bytes) {
+#ifdef HALFTONE_X86
+  if (machine_isa() >= Isa::kAvx2) return read_avx2(data, bytes);
+#endif
+  int64_t sum = 0, word = 0;
+  for (int64_t i = 0; i < bytes; i += int64_t{sizeof(word)}) {
+    std::memcpy(&word, static_cast<const char*>(data) + i, sizeof(word));
+    sum ^= word;
+  }
+  return sum;
+}
 
 }  // namespace halftone::kernels

@@ -59,6 +59,15 @@ inline __m512 bytes_to_floats16(const unsigned char* bytes) {
 #endif
 }
 
+/// The larger of each; `b` where it is NaN.
+inline __m512 larger16(__m512 a, __m512 b) {
+#if defined(HALFTONE_EMULATE_AVX512)
+  return _mm512_max_ps(a, b);
+#else
+  return _mm512_maskz_max_ps(0xffff, a, b);
+#endif
+}
+
 /// 16 half-precision numbers to floats.
 inline __m512 halves_to_floats16(__m256i v) {
 #if defined(HALFTONE_EMULATE_AVX512)

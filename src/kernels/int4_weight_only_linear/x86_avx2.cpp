@@ -125,6 +125,24 @@ void multiply_rows(const float* rows, int panels, int64_t groups, Group g) {
   }
 }
 
+// One row of a group: [group][count] x / 16^(k % 8), then its sum. Down by 2^24 at most: see the contract.
+inline void pack_group(const float* x, int group, int count, float* out) {
+  const __m256 factor = _mm256_load_ps(kFactor);
+  __m256 sum = _mm256_setzero_ps();
+  for (int i = 0; i < group; i += 8, out += 8 * count) {
+    const __m256 eight = _mm256_loadu_ps(x + i), scaled = _mm256_mul_ps(eight, factor);
+    sum = _mm256_add_ps(sum, eight);
+    if (count == 1) {
+      _mm256_storeu_ps(out, scaled);
+      continue;
+    }
+    alignas(32) float part[8];
+    _mm256_store_ps(part, scaled);
+    for (int j = 0; j < 8; ++j) out[j * count] = part[j];
+  }
+  *out = add_lanes8(sum);
+}
+
 template <int J>
 inline void expand_step(__m256i lanes, __m256 zero, __m256 scale, float* out) {
   const __m256 q = _mm256_mul_ps(weight<J>(lanes), _mm256_set1_ps(kFactor[J]));
@@ -158,22 +176,12 @@ void int4_expand_avx2(const void* packed, int64_t panel, int64_t k, int64_t step
   }
 }
 
-// For each group: [group][count] x / 16^(k % 8), then [count] sums of x. Down by 2^24 at most: see the
-// contract.
 void int4_pack_rows_avx2(const void* packed, const float* x, int64_t stride, int count, int64_t k,
                          int64_t steps, float* rows) {
   const int group = static_cast<const Int4WeightOnlyPacked*>(packed)->group;
   float* out = rows + count * (k + k / group);
   for (int64_t first = 0; first < steps; first += group, out += count * (group + 1)) {
-    for (int r = 0; r < count; ++r) {
-      const float* from = x + r * stride + first;
-      float sum = 0;
-      for (int i = 0; i < group; ++i) {
-        sum += from[i];
-        out[i * count + r] = from[i] * kFactor[i % 8];
-      }
-      out[group * count + r] = sum;
-    }
+    for (int r = 0; r < count; ++r) pack_group(x + r * stride + first, group, count, out + r);
   }
 }
 

@@ -47,7 +47,8 @@ inline void finish_tile(const Int8LinearBlock& b, const int32_t* tile, int width
   finish_block(sums, *b.epilogue, b.row, b.column, b.count, columns);
 }
 
-using Multiply = void (*)(const Int8LinearBlock&, int32_t*);
+/// Leaves the raw sums in the tile, or writes the output itself and returns true.
+using Multiply = bool (*)(const Int8LinearBlock&, int32_t*);
 
 /// All panels of a block: `several` (by rows) where `at_once` of them are left, else `one` (by rows) for
 /// each.
@@ -56,9 +57,9 @@ inline void compute(Int8LinearBlock b, int width, int at_once, const Multiply* s
   while (b.columns > 0) {
     const bool many = at_once > 1 && b.columns > width * (at_once - 1);
     const int panels = many ? at_once : 1;
-    (many ? several : one)[b.count - 1](b, tile);
+    const bool finished = (many ? several : one)[b.count - 1](b, tile);
     for (int p = 0; p < panels; ++p) {
-      finish_tile(b, tile + p * b.count * width, width);
+      if (!finished) finish_tile(b, tile + p * b.count * width, width);
       b.panel += b.panel_bytes;
       b.next += b.panel_bytes;
       b.column += width;

@@ -7,6 +7,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
+import kernel_targets  # noqa: E402
 import performance_page  # noqa: E402
 
 PEAKS = {"threads": 2, "read_gbs": 30.0, "chain_gmac": 180.0, "exact8_gmac": 140.0, "fma_gmac": 90.0}
@@ -72,7 +73,23 @@ class PerformancePage(unittest.TestCase):
     def test_what_was_not_measured_is_said(self):
         text = self.make()
         self.assertEqual(text.count("not measured.\n"), 7)  # encoder, ViT, ResNet, loading, training, the suite, the other kind of CPU
-        self.assertIn("## CPUs with AVX-512 VNNI (Intel Ice Lake)\n\nnot measured.", text)
+        self.assertIn("## CPUs with AVX-512 VNNI (AMD Zen 4, Intel Ice Lake)\n\nnot measured.", text)
+
+    def test_targets_show_the_worst_case_and_what_misses(self):
+        def row(contender, m, n, threads, **figures):
+            return dict(KERNEL, contender=contender, m=m, n=n, k=n, threads=threads, **figures)
+        rows = [row("int8 weight-only", 1, 4096, 1, of_read=0.81), row("int8 weight-only", 1, 4096, 2, of_read=0.7),
+                row("int8 weight-only", 4, 4096, 2, of_read=0.1),
+                row("int4 dynamic", 32, 384, 1, to_baseline=0.3), row("int4 dynamic", 128, 1024, 1, to_baseline=0.7),
+                row("int4 dynamic", 8, 1024, 1, to_baseline=2.0)]
+        header, lines = kernel_targets.cells(rows)
+        self.assertEqual(header, ["target", "wanted", "worst, threads 1", "worst, threads 2"])
+        table = {line[0]: line[1:] for line in lines}
+        self.assertEqual(table["int8 weight-only, M = 1, 4096²: of the bandwidth"],
+                         ["≥ 80%", "81% (1×4096×4096)", "**70% (1×4096×4096)**, 1 of 1 miss"])
+        self.assertEqual(table["int4 with 8-bit activations, M ≥ 32: / at::linear"],
+                         ["≤ 0.60", "**0.70 (128×1024×1024)**, 1 of 2 miss", "not measured"])
+        self.assertEqual(table["attention: / ATen's"][1], "not measured")
 
     def test_the_suite(self):
         (self.folder / "suite.json").write_text(json.dumps(SUITE))

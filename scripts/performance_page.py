@@ -15,6 +15,7 @@ import pathlib
 import re
 import sys
 
+import kernel_targets
 import model_tables
 import suite_tables
 
@@ -28,14 +29,14 @@ not listed was not measured. Times are medians.
 - **/peer**: time divided by that of the fastest peer of the same run and kind: fp32 peers for what keeps activations in
   floating point, int8 peers for what quantizes them too. *cosine*: to the fp32 answer.
 - **limit** (kernels): the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
-  instruction sequence, both measured in the same run. Weights rotate through 256 MB, so that they come from memory where a
+  instruction sequence, both measured in the same run, the bandwidth by plain reads in the same rounds. Weights rotate through 256 MB, so that they come from memory where a
   real model's would. With one thread, processor time.
 - **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
   the JSON says so in `slower_than_baseline`, for the tuner.
 - **/rival**: time divided by that of the peer that does the same job: FBGEMM's int8 for int8 (which saturates at 16 bits
   without VNNI: wrong numbers for 8-bit weights), ATen's `_weight_int8pack_mm` and `_weight_int4pack_mm_for_cpu`.
 """
-KINDS = {"avx2": "CPUs with AVX2 only (AMD Zen 3)", "avx512vnni": "CPUs with AVX-512 VNNI (Intel Ice Lake)"}
+KINDS = {"avx2": "CPUs with AVX2 only (AMD Zen 3)", "avx512vnni": "CPUs with AVX-512 VNNI (AMD Zen 4, Intel Ice Lake)"}
 SECTION = re.compile(r"<!-- isa (\w+) -->\n(.*?)(?=<!-- isa |\Z)", re.DOTALL)
 
 
@@ -170,6 +171,8 @@ def section(data, ort, folder):
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
                     for t, p in sorted(largest.items())])
+    lines += ["What is wanted, and the worst case of each number of threads; bold where a target is missed.", ""]
+    lines += table(*kernel_targets.cells(rows))
     names = sorted({(r["contender"], r["kernel"]) for r in rows})
     lines += ["Kernels: " + "; ".join(f"{label} is `{kernel}`" for label, kernel in names) + ".", ""]
     lines += slower_list(rows) + kernel_tables(rows, "linear") + kernel_tables(rows, "attention")

@@ -21,8 +21,8 @@ inline bool is_plain(const Int8LinearBlock& b) {
 
 // The same operations in the same order as finish_tile's, on 16 columns from `column` on of all rows.
 template <int R>
-[[gnu::always_inline]] inline void finish_plain(const Int8LinearBlock& b, const __m512i (&sum)[R][2], int half,
-                                                int column) {
+[[gnu::always_inline]] inline void finish_plain(const Int8LinearBlock& b, const __m512i (&sum)[R][2],
+                                                int half, int column) {
   const Epilogue& e = *b.epilogue;
   const __m512i column_sum = _mm512_loadu_si512(b.column_sum + column);
   const __m512 column_scale = _mm512_loadu_ps(b.column_scale + column);
@@ -33,8 +33,7 @@ template <int R>
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r, out += e.out_stride) {
     const __m512i raw = _mm512_add_epi32(sum[r][half], _mm512_set1_epi32(b.row_add[r]));
-    const __m512i a =
-        _mm512_add_epi32(raw, _mm512_mullo_epi32(_mm512_set1_epi32(b.row_mul[r]), column_sum));
+    const __m512i a = _mm512_add_epi32(raw, _mm512_mullo_epi32(_mm512_set1_epi32(b.row_mul[r]), column_sum));
     const __m512 scale = _mm512_mul_ps(_mm512_set1_ps(b.row_scale[r]), column_scale);
     __m512 y = larger16(least, _mm512_add_ps(_mm512_mul_ps(to_floats16(a), scale), bias));
     if (e.residual != nullptr) {

@@ -9,7 +9,11 @@ namespace {  // NOLINT(google-build-namespaces)
 
 struct Avx2Vectors {
   using Vector = __m256;
-  static constexpr bool kPrefetch = true;
+  template <int64_t kStepBytes, typename Step>
+  static void fetch_ahead(const Step& s, int64_t i, const unsigned char* at) {
+    _mm_prefetch(reinterpret_cast<const char*>(at) + 1024, _MM_HINT_T0);
+    _mm_prefetch(static_cast<const char*>(s.next) + i * s.next_step, _MM_HINT_T1);
+  }
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector broadcast(const float* x) { return _mm256_broadcast_ss(x); }
   static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }

@@ -2,7 +2,7 @@
 // in registers. One template for every vector width and every kind of weights that becomes floats in
 // registers for (almost) nothing. Internal linkage: see x86_avx2_math.h. Included after the intrinsics.
 //
-// `W` says how: Vector (of a half panel), kElementBytes, kPrefetch, zero(), load(at, w0, w1) of one k of a
+// `W` says how: Vector (of a half panel), kElementBytes, fetch_ahead<bytes of a step>(step, i, at), zero(), load(at, w0, w1) of one k of a
 // panel, broadcast(x), multiply_add(a, b, c), add(a, b), read(floats), write(floats, v).
 #pragma once
 
@@ -37,10 +37,7 @@ void multiply(const Fp32LinearStep& s) {
         Vector w0, w1;
         W::load(at, w0, w1);
         // One stream alone does not fill the way to memory; several do without help.
-        if (W::kPrefetch && P == 1) {
-          _mm_prefetch(reinterpret_cast<const char*>(at) + 1024, _MM_HINT_T0);
-          _mm_prefetch(static_cast<const char*>(s.next) + (i + u) * s.next_step, _MM_HINT_T1);
-        }
+        if (P == 1) W::template fetch_ahead<kStepBytes>(s, i + u, at);
 #pragma GCC unroll 16
         for (int r = 0; r < R; ++r) {
           const Vector v = W::broadcast(x + u * R + r);

@@ -14,13 +14,13 @@ const char* take_all(const Int8WeightOnlyProblem&) {
 
 constexpr Int8WeightOnlyKernel kTable[] = {
 #if defined(HALFTONE_X86)
-    {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, nullptr, nullptr,
-     int8_multiply_avx512vnni},
+    {"int8_weight_only_linear_f32s8_12x32_avx512vnni", Isa::kAvx512Vnni, take_all, 32, int8_expand_avx2,
+     nullptr, int8_multiply_avx512vnni, 48},
     {"int8_weight_only_linear_f32s8_6x16_avx2", Isa::kAvx2, take_all, 16, int8_expand_avx2,
-     int8_multiply_rows_avx2, int8_multiply_avx2},
+     int8_multiply_rows_avx2, int8_multiply_avx2, INT64_MAX},
 #endif
     {"int8_weight_only_linear_f32s8_4x16_scalar", Isa::kScalar, take_all, 16, int8_expand_scalar, nullptr,
-     nullptr},
+     nullptr, 0},
 };
 
 }  // namespace
@@ -51,7 +51,7 @@ void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8Weigh
   source.packed = &weights;
   source.multiply_rows = kernel.multiply_rows;
   Fp32LinearKernel multiplier = choose_fp32_linear(floats, kernel.isa);
-  if (kernel.multiply != nullptr) {
+  if (kernel.multiply != nullptr && p.m <= kernel.register_rows) {
     multiplier.multiply = kernel.multiply;
     source.ready = weights.elements;
     source.element_bytes = 1;

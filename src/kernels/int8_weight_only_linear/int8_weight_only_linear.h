@@ -39,6 +39,7 @@ struct Int8WeightOnlyKernel {
                         float* sums);
   /// Optional, instead of `expand`: bytes become floats in registers. The factors are left to the sums.
   void (*multiply)(const Fp32LinearStep& step);
+  int64_t register_rows;  ///< for which `multiply` is the faster one
 };
 
 /// Best first, scalar last.

@@ -24,6 +24,7 @@ std::vector<Int8WeightOnlyKernel> test_kernels() {
     Int8WeightOnlyKernel kernel = int8_weight_only_kernels().front();
     kernel.name = "int8_weight_only_linear_f32s8_12x32_avx512vnni_emulated";
     kernel.multiply = int8_multiply_avx512vnni_emulated;
+    kernel.register_rows = INT64_MAX;  // what multiplies expanded weights is not emulated here
     kernels.push_back(kernel);
   }
 #endif

@@ -1,8 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "halftone/error.h"
 #include "kernels/common/epilogue.h"
@@ -134,6 +136,24 @@ TEST(Activation, MatchesItsDefinitionInDouble) {
 }
 
 // Panels that are multiplied together stay together, however many threads there are.
+// Threads take the next task when they are done: no thread may end up with much more than its share.
+TEST(Tiling, ThreadsGetEqualShares) {
+  for (int64_t blocks : {1, 2, 3, 5, 17, 43, 86, 171}) {
+    for (int threads : {2, 3, 4, 8}) {
+      const Tiling tiling(blocks, 96, 12 * 1024, threads, 16);
+      std::vector<int64_t> load(static_cast<size_t>(threads));
+      for (int64_t t = 0; t < tiling.tasks(); ++t) {
+        *std::min_element(load.begin(), load.end()) +=
+            (tiling.last_block(t) - tiling.first_block(t)) * (tiling.last_panel(t) - tiling.first_panel(t));
+      }
+      const auto share = static_cast<double>(blocks * 96) / threads;
+      EXPECT_EQ(std::accumulate(load.begin(), load.end(), int64_t{0}), blocks * 96);
+      EXPECT_LE(static_cast<double>(*std::max_element(load.begin(), load.end())), 1.15 * share)
+          << blocks << " blocks, " << threads << " threads";
+    }
+  }
+}
+
 TEST(Tiling, TasksAreWholeUnitsAndCoverEveryPanelOnce) {
   for (int64_t panels : {1, 3, 4, 22, 24, 69, 256}) {
     for (int threads : {1, 2, 3, 16}) {

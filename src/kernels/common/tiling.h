@@ -22,8 +22,8 @@ class Tiling {
         std::clamp<int64_t>(kRowBytesPerTask / (block_bytes + 1), 4, std::max<int64_t>(blocks, 4));
     blocks_per_task_ = std::min(blocks_per_task_, most_blocks);
     const int64_t groups = (blocks + blocks_per_task_ - 1) / blocks_per_task_;
-    const int64_t wanted =
-        std::max<int64_t>(1, threads == 1 ? 1 : threads * kTasksPerThread / std::max<int64_t>(groups, 1));
+    blocks_per_task_ = groups == 0 ? 1 : (blocks + groups - 1) / groups;  // no small one at the end
+    const int64_t wanted = panel_parts(std::max<int64_t>(groups, 1), threads);
     panels_per_task_ = std::max<int64_t>(1, panels / wanted / unit) * unit;
     panel_tasks_ = (panels + panels_per_task_ - 1) / panels_per_task_;
     tasks_ = groups * panel_tasks_;
@@ -35,6 +35,14 @@ class Tiling {
   int64_t last_panel(int64_t t) const { return std::min(panels_, first_panel(t) + panels_per_task_); }
 
  private:
+  // As many for each group of blocks that the threads get the same number of tasks.
+  static int64_t panel_parts(int64_t groups, int threads) {
+    if (threads == 1) return 1;
+    int64_t parts = (threads * kTasksPerThread + groups - 1) / groups;
+    while (groups * parts % threads != 0) ++parts;
+    return parts;
+  }
+
   // Enough tasks that threads balance, few enough that each goes on long enough where its weights are: a task
   // begins with what no cache has (Zen 4, two threads, 32x1536x384 in int8: 339 G multiply-adds/s with 8
   // tasks a thread, 369 with 2; fp32 16x1024x1024: 75 and 85).

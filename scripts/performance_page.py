@@ -115,6 +115,14 @@ RESNET_EXPLAINED = """int8static-A×W: A-bit activations, W-bit weights, calibra
 7×8 is torch.ao's default for x86 (reduced range); 8×8 is the full range. Without 8-bit dot products 7×7 is the fastest exact one."""
 
 
+def bfloat16_note(peers):
+    """OpenVINO's default precision is bfloat16 where the CPU multiplies it: no fp32 peer, whatever the table calls it."""
+    if "ov" not in peers or "avx512_bf16" not in pathlib.Path("/proc/cpuinfo").read_text():
+        return []
+    return ["On this CPU *ov* computes in bfloat16, OpenVINO's default where there are instructions for it; /peer of fp32 rows compares",
+            "with that where it is the fastest.", ""]
+
+
 def model_section(folder, name, title, explained=""):
     """A whole model: ours and the peers of the same run."""
     path = folder / f"{name}.jsonl"
@@ -123,6 +131,7 @@ def model_section(folder, name, title, explained=""):
     rows = model_tables.read_rows(path)
     peers = sorted({row["peer"] for row in rows if not model_tables.is_ours(row)})
     return [f"### {title}", "", *([explained, ""] if explained else []), f"Peers: {', '.join(peers) or 'not measured'}.", "",
+            *bfloat16_note(peers),
             *table(model_tables.HEADER, model_tables.cells(rows))]
 
 

@@ -16,8 +16,8 @@ namespace {
 // pass, and whose rows (96 KB of 16 blocks) stay in the second-level cache while its panels pass.
 constexpr int64_t kDepth = 256;
 // Ready panels are cut into equal parts, up to this. Measured: 384 beat 256 and 128 for 6x16 on Zen 3, whose
-// second-level cache has 512 KB; 2048 beat 1024 and 384 (91 to 93 % of the peak, 32 rows 81 to 85) for 12x32 on Zen 4
-// with 1 MB.
+// second-level cache has 512 KB; 2048 beat 1024 and 384 (91 to 93 % of the peak, 32 rows 81 to 85) for 12x32
+// on Zen 4 with 1 MB.
 constexpr int64_t most_depth(int tile_n) {
   return tile_n == 32 ? 2048 : 384;
 }
@@ -90,7 +90,8 @@ struct Run {
   int64_t depth() const {
     if (source.expand != nullptr) return kDepth;
     if (blocks.count() == 1) return std::max<int64_t>(problem.k, 1);
-    const int64_t most = most_depth(kernel.tile_n), slabs = std::max<int64_t>(1, (problem.k + most - 1) / most);
+    const int64_t most = most_depth(kernel.tile_n),
+                  slabs = std::max<int64_t>(1, (problem.k + most - 1) / most);
     return std::max<int64_t>(1, (problem.k + slabs - 1) / slabs);
   }
 

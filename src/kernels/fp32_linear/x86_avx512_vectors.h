@@ -9,8 +9,9 @@ namespace {  // NOLINT(google-build-namespaces)
 
 struct Avx512Vectors {
   using Vector = __m512;
-  // A block of rows alone that meets floats is bound by memory, which is read fastest without advice (Zen 4, 4 rows
-  // times 1024² floats: 24 G multiply-adds/s, with it 17; bytes and bfloat16 the other way round: 48 and 40).
+  // A block of rows alone that meets floats is bound by memory, which is read fastest without advice (Zen 4,
+  // 4 rows times 1024² floats: 24 G multiply-adds/s, with it 17; bytes and bfloat16 the other way round: 48
+  // and 40).
   template <int64_t kStepBytes, typename Step>
   static void fetch_ahead(const Step& s, int64_t i, const unsigned char* at) {
     if (kStepBytes > 64 && s.next_step == kStepBytes) return;

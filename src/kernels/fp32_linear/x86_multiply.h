@@ -2,8 +2,9 @@
 // in registers. One template for every vector width and every kind of weights that becomes floats in
 // registers for (almost) nothing. Internal linkage: see x86_avx2_math.h. Included after the intrinsics.
 //
-// `W` says how: Vector (of a half panel), kElementBytes, fetch_ahead<bytes of a step>(step, i, at), zero(), load(at, w0, w1) of one k of a
-// panel, broadcast(x), multiply_add(a, b, c), add(a, b), read(floats), write(floats, v).
+// `W` says how: Vector (of a half panel), kElementBytes, fetch_ahead<bytes of a step>(step, i, at), zero(),
+// load(at, w0, w1) of one k of a panel, broadcast(x), multiply_add(a, b, c), add(a, b), read(floats),
+// write(floats, v).
 #pragma once
 
 #include "kernels/fp32_linear/fp32_linear.h"

@@ -31,6 +31,8 @@ not listed was not measured. Times are medians.
 - **limit** (kernels): the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
   instruction sequence, both measured in the same run, the bandwidth by plain reads in the same rounds. Weights rotate through 256 MB, so that they come from memory where a
   real model's would. With one thread, processor time.
+  A section without a table of what is wanted is older: 64 to 96 MB, of which a large cache keeps a part, uniform integers as
+  weights, the best read of the whole run as bandwidth, and ratios of medians over all rounds.
 - **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
   the JSON says so in `slower_than_baseline`, for the tuner.
 - **/rival**: time divided by that of the peer that does the same job: FBGEMM's int8 for int8 (which saturates at 16 bits

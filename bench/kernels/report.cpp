@@ -102,6 +102,7 @@ void Report::add(const Case& c, const std::vector<Contender>& contenders, const 
     print(row, peaks);
     rows_.push_back(std::move(row));
   }
+  if (dropped_rounds > 0) std::printf("      %d disturbed rounds dropped\n", dropped_rounds);
   std::fflush(stdout);
 }
 

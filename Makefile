@@ -6,59 +6,79 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers bench-suite performance accuracy format lint clean help
+JOBS       ?= $(shell nproc)
+# configured, TESTS: configures once; a build that has the tests keeps them.
+configured  = $(CMAKE) -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(NINJA) -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) \
+	  -DPython3_EXECUTABLE=$(PYTHON) -DHALFTONE_TESTS=$(1) --log-level=WARNING
+minutes     = scripts/minutes run $(BUILD)
+
+.PHONY: all deps build demo configure-tests build-tests test test-long bench bench-kernels bench-peers bench-suite performance accuracy format clean help
 
 all: build
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 16
 
-setup: ## install what is missing: Debian packages, .venv with torch 2.13
-	@scripts/setup
+deps: ## install what the program needs and is missing: Debian packages, .venv with torch
+	@scripts/setup base
 
-configure: setup
-	@[ -f $(BUILD)/build.ninja ] || $(CMAKE) -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(NINJA) -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) \
-	  -DPython3_EXECUTABLE=$(PYTHON)
+build: deps ## the library and the program, into build/
+	@[ -f $(BUILD)/build.ninja ] || $(call configured,OFF)
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli
 
-build: configure ## build everything into build/
-	@$(CMAKE) --build $(BUILD)
+demo: ## from a clone to the first result: fetch a real model, inspect it, run it beside eager, tune it, deploy it
+	@scripts/minutes begin $(BUILD)
+	@$(minutes) "set-up" scripts/setup base
+	@[ -f $(BUILD)/build.ninja ] || $(minutes) "configuring" $(call configured,OFF)
+	@$(minutes) "building" $(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli embed_sentences
+	@$(minutes) "the demo itself" scripts/demo $(BUILD)
+	@scripts/minutes show $(BUILD)
 
-demo: build ## fetch the default model, inspect it, run it beside eager, tune it, and deploy what came out
-	@scripts/demo $(BUILD)
+configure-tests:
+	@scripts/setup base test
+	@grep -qs '^HALFTONE_TESTS:BOOL=ON' $(BUILD)/CMakeCache.txt && [ -f $(BUILD)/build.ninja ] || $(call configured,ON)
+
+build-tests: configure-tests ## everything: library, program, tests, examples, benchmarks
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS)
 
 # Two tests at a time on few cores: OpenMP threads that spin while they wait would take the other test's core.
 test test-long: export OMP_WAIT_POLICY = passive
 
-test: build ## all tests (what CI runs)
-	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error -LE long
+test: ## everything from a clone to the last test (what CI runs): dependencies, build, tests; says where the minutes went
+	@scripts/minutes begin $(BUILD)
+	@$(minutes) "set-up" $(MAKE) --no-print-directory configure-tests
+	@$(minutes) "building" $(CMAKE) --build $(BUILD) --parallel $(JOBS)
+	@$(minutes) "tests" $(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error -LE long; \
+	  code=$$?; scripts/minutes show $(BUILD); exit $$code
 
-test-long: build ## the tests that take hours too: ten million fuzz inputs, …
+test-long: build-tests ## the tests that take hours too: ten million fuzz inputs, …
 	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
-bench: build ## our benchmarks, with their limits
+bench: build-tests ## our benchmarks, with their limits
 	@scripts/bench $(BUILD)
 
-bench-kernels: build ## every kernel beside the machine's limits and ATen's kernels
+bench-kernels: build-tests ## every kernel beside the machine's limits and ATen's kernels
 	@scripts/bench_kernels $(BUILD)
 
-bench-peers: build ## kernels, MiniLM and ViT-B/16 beside PyTorch, ONNX Runtime and OpenVINO, in an environment of their own
+bench-peers: build-tests ## kernels, MiniLM and ViT-B/16 beside PyTorch, ONNX Runtime and OpenVINO, in an environment of their own
 	@scripts/bench_kernels $(BUILD) --ort
 	@scripts/bench_encoder $(BUILD) --peers
 	@scripts/bench_vision $(BUILD) --peers
 
-bench-suite: build ## the whole suite of halftone bench: CSV, JSON and HTML in build/bench, its table in docs/performance.md
+bench-suite: build-tests ## the whole suite of halftone bench: CSV, JSON and HTML in build/bench, its table in docs/performance.md
 	@scripts/bench_suite $(BUILD)
 
-performance: build ## everything that bench-peers and the load benchmark measure, as docs/performance.md; wants a quiet machine
+performance: build-tests ## everything that bench-peers and the load benchmark measure, as docs/performance.md; wants a quiet machine
 	@scripts/performance $(BUILD) docs/performance.md
 
-accuracy: build ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
+accuracy: build-tests ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
 	@scripts/accuracy $(BUILD) --count 200 --markdown docs/accuracy.md
 
-format: setup ## clang-format everything
+format: ## clang-format everything
+	@scripts/setup lint
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i
 
-lint: configure ## clang-format in check mode, clang-tidy, layer rule
+lint: build-tests ## clang-format in check mode, clang-tidy, layer rule
 	@scripts/lint $(BUILD)
 
 clean: ## remove the build

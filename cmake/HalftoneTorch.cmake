@@ -12,7 +12,7 @@ if(NOT Torch_DIR)
     COMMAND ${Python3_EXECUTABLE} -c "import torch; print(torch.utils.cmake_prefix_path)"
     OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
   if(failed)
-    message(FATAL_ERROR "${Python3_EXECUTABLE} has no torch. Run `make setup`, or give -DTorch_DIR=….")
+    message(FATAL_ERROR "${Python3_EXECUTABLE} has no torch. Run `make deps`, or give -DTorch_DIR=….")
   endif()
   list(APPEND CMAKE_PREFIX_PATH ${torch_prefix})
 endif()
@@ -27,11 +27,6 @@ target_include_directories(halftone_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS}
 target_link_libraries(halftone_torch INTERFACE ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX)
 separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
 target_compile_options(halftone_torch INTERFACE ${torch_flags})
-# Torch's copy of fmt is compiled once, in src/graph/fmt_compiled.cpp: header-only
-# use took 7.6 s instead of 4.7 s in the one file that was measured.
-target_compile_options(halftone_torch INTERFACE -UFMT_HEADER_ONLY)
 
-# Test programs that know torch, and only they, take this object in: halftone_test().
-add_library(halftone_test_seed OBJECT EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/seed/test_seed.cpp)
-target_link_libraries(halftone_test_seed PRIVATE halftone_torch GTest::gtest)
+# halftone_test() asks a program whether it knows torch.
 set_target_properties(halftone_torch PROPERTIES COMPATIBLE_INTERFACE_BOOL HALFTONE_KNOWS_TORCH INTERFACE_HALFTONE_KNOWS_TORCH ON)

@@ -20,11 +20,6 @@ namespace {
 
 constexpr const char* kMark = ".tmp.";
 
-[[noreturn]] void fail_errno(const std::string& path, std::string_view what, int error) {
-  const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-  fail(code, "{}: {}: {}", path, what, std::strerror(error));
-}
-
 /// Unique in the machine while this process lives; O_EXCL guards against what a dead process of the same id
 /// left.
 std::string temporary_name(const std::string& path) {

@@ -8,30 +8,30 @@
 namespace halftone {
 namespace {
 
-struct Row {
+struct DtypeRow {
   DType dtype;
   size_t size;
   std::string_view safetensors;
 };
 
 constexpr std::array kRows = {
-    Row{DType::kBool, 1, "BOOL"},
-    Row{DType::kUint8, 1, "U8"},
-    Row{DType::kInt8, 1, "I8"},
-    Row{DType::kInt16, 2, "I16"},
-    Row{DType::kInt32, 4, "I32"},
-    Row{DType::kInt64, 8, "I64"},
-    Row{DType::kUint16, 2, "U16"},
-    Row{DType::kUint32, 4, "U32"},
-    Row{DType::kUint64, 8, "U64"},
-    Row{DType::kFloat16, 2, "F16"},
-    Row{DType::kBfloat16, 2, "BF16"},
-    Row{DType::kFloat32, 4, "F32"},
-    Row{DType::kFloat64, 8, "F64"},
-    Row{DType::kComplex64, 8, "C64"},
-    Row{DType::kComplex128, 16, ""},
-    Row{DType::kFloat8E4m3, 1, "F8_E4M3"},
-    Row{DType::kFloat8E5m2, 1, "F8_E5M2"},
+    DtypeRow{DType::kBool, 1, "BOOL"},
+    DtypeRow{DType::kUint8, 1, "U8"},
+    DtypeRow{DType::kInt8, 1, "I8"},
+    DtypeRow{DType::kInt16, 2, "I16"},
+    DtypeRow{DType::kInt32, 4, "I32"},
+    DtypeRow{DType::kInt64, 8, "I64"},
+    DtypeRow{DType::kUint16, 2, "U16"},
+    DtypeRow{DType::kUint32, 4, "U32"},
+    DtypeRow{DType::kUint64, 8, "U64"},
+    DtypeRow{DType::kFloat16, 2, "F16"},
+    DtypeRow{DType::kBfloat16, 2, "BF16"},
+    DtypeRow{DType::kFloat32, 4, "F32"},
+    DtypeRow{DType::kFloat64, 8, "F64"},
+    DtypeRow{DType::kComplex64, 8, "C64"},
+    DtypeRow{DType::kComplex128, 16, ""},
+    DtypeRow{DType::kFloat8E4m3, 1, "F8_E4M3"},
+    DtypeRow{DType::kFloat8E5m2, 1, "F8_E5M2"},
 };
 
 constexpr bool rows_stand_at_their_value() {
@@ -54,7 +54,7 @@ std::string_view safetensors_name(DType dtype) {
 
 std::optional<DType> dtype_from_safetensors(std::string_view name) {
   if (name.empty()) return std::nullopt;
-  for (const Row& row : kRows) {
+  for (const DtypeRow& row : kRows) {
     if (row.safetensors == name) return row.dtype;
   }
   return std::nullopt;

@@ -32,11 +32,6 @@ class Descriptor {
   int fd_;
 };
 
-[[noreturn]] void fail_errno(const std::string& path, std::string_view what, int error) {
-  const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-  fail(code, "{}: {}: {}", path, what, std::strerror(error));
-}
-
 std::byte* allocate(size_t size, const std::string& name) {
   try {
     return static_cast<std::byte*>(::operator new(size, kAlignment));

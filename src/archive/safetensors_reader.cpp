@@ -6,6 +6,7 @@
 
 #include "archive/byte_reader.h"
 #include "archive/safetensors.h"
+#include "archive/safetensors_format.h"
 #include "base/json.h"
 
 namespace halftone {
@@ -13,8 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kLengthSize = 8;
-constexpr uint64_t kLongestHeader = 100'000'000;  // the format's own limit
 constexpr size_t kHighestRank = 64;               // torch's own limit for most operators
 constexpr std::string_view kMetadataKey = "__metadata__";
 
@@ -106,9 +105,9 @@ void check_coverage(const std::vector<Described>& tensors, uint64_t data_size, c
 std::string_view read_header(std::span<const std::byte> bytes, const std::string& file) {
   ByteReader reader(bytes, file);
   const auto length = reader.read<uint64_t>("header length");
-  if (length > kLongestHeader) {
+  if (length > kLongestSafetensorsHeader) {
     fail(ErrorCode::kCorruptFile, "{}: header length {} is more than {}: not a safetensors file?", file,
-         length, kLongestHeader);
+         length, kLongestSafetensorsHeader);
   }
   const auto text = reader.read_text(static_cast<size_t>(length), "header");
   if (text.empty() || text.front() != '{')
@@ -121,7 +120,7 @@ std::string_view read_header(std::span<const std::byte> bytes, const std::string
 SafetensorsFile SafetensorsFile::from_bytes(std::shared_ptr<FileBytes> bytes) {
   const std::string& file = bytes->name();
   const std::string_view text = read_header(bytes->bytes(), file);
-  const JsonLimits limits{.max_depth = 3, .max_bytes = kLongestHeader, .max_values = 5'000'000};
+  const JsonLimits limits{.max_depth = 3, .max_bytes = kLongestSafetensorsHeader, .max_values = 5'000'000};
   const json document = parse_json(text, file + ": header", limits);
   const JsonCursor header(document, file + ": header");
 
@@ -135,7 +134,7 @@ SafetensorsFile SafetensorsFile::from_bytes(std::shared_ptr<FileBytes> bytes) {
       tensors.push_back(read_description(name, place));
     }
   }
-  const std::span<std::byte> data = bytes->bytes().subspan(kLengthSize + text.size());
+  const std::span<std::byte> data = bytes->bytes().subspan(kSafetensorsLengthSize + text.size());
   check_coverage(tensors, data.size(), file);
   std::sort(tensors.begin(), tensors.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   result.entries_.reserve(tensors.size());

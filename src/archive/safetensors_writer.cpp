@@ -7,14 +7,13 @@
 
 #include "archive/atomic_file.h"
 #include "archive/safetensors.h"
+#include "archive/safetensors_format.h"
 #include "base/errors.h"
 
 namespace halftone {
 namespace {
 
-constexpr size_t kLengthSize = 8;
 constexpr size_t kHeaderAlignment = 8;
-constexpr size_t kLongestHeader = 100'000'000;  // the format's own limit
 
 /// Element types by rising alignment, in the order in which the Python package compares them.
 constexpr std::array kRising = {
@@ -61,7 +60,7 @@ std::string make_header(std::span<const SafetensorsTensor> tensors,
     offset += tensor.bytes.size();
   }
   text += '}';
-  text.append((alignment - (kLengthSize + text.size()) % alignment) % alignment, ' ');
+  text.append((alignment - (kSafetensorsLengthSize + text.size()) % alignment) % alignment, ' ');
   return text;
 }
 
@@ -86,12 +85,12 @@ std::string make_safetensors_head(const std::string& path, std::span<const Safet
   } catch (const nlohmann::json::exception& error) {
     fail(ErrorCode::kInvalidArgument, "{}: a name or metadata value is not UTF-8: {}", path, error.what());
   }
-  if (header.size() > kLongestHeader) {
+  if (header.size() > kLongestSafetensorsHeader) {
     fail(ErrorCode::kInvalidArgument, "{}: the header would have {} bytes; the format allows {}", path,
-         header.size(), kLongestHeader);
+         header.size(), kLongestSafetensorsHeader);
   }
   std::string head;
-  for (size_t i = 0; i < kLengthSize; ++i) head += static_cast<char>(header.size() >> (8 * i));
+  for (size_t i = 0; i < kSafetensorsLengthSize; ++i) head += static_cast<char>(header.size() >> (8 * i));
   return head += header;
 }
 

@@ -1,5 +1,10 @@
 #include "halftone/error.h"
 
+#include <cerrno>
+#include <cstring>
+
+#include "base/errors.h"
+
 namespace halftone {
 
 std::string_view to_string(ErrorCode code) {
@@ -26,6 +31,11 @@ std::string_view to_string(ErrorCode code) {
 
 Error Error::with_context(std::string_view context) const {
   return Error(code_, std::string(context) + ": " + what());
+}
+
+void fail_errno(const std::string& path, std::string_view what, int error) {
+  const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+  fail(code, "{}: {}: {}", path, what, std::strerror(error));
 }
 
 }  // namespace halftone

@@ -24,7 +24,7 @@ std::string error_of(const std::function<void()>& run, ErrorCode code = ErrorCod
   return "no error";
 }
 
-std::string parse_error(const std::string& text) {
+std::string symbolic_parse_error(const std::string& text) {
   return error_of([&] { (void)SymExpr::parse(text); });
 }
 
@@ -136,21 +136,21 @@ TEST(SymExpr, OverflowIsAnErrorInFoldingAndInEvaluation) {
 }
 
 TEST(SymExpr, ParseErrorsNameTheColumn) {
-  EXPECT_THAT(parse_error(""), HasSubstr("column 1: expected an expression"));
-  EXPECT_THAT(parse_error("s0 + "), HasSubstr("column 6: expected an expression"));
-  EXPECT_THAT(parse_error("(s0"), HasSubstr("column 4: expected ')'"));
-  EXPECT_THAT(parse_error("s0 s1"), HasSubstr("column 4: unexpected 's'"));
-  EXPECT_THAT(parse_error("s0 / 2"), HasSubstr("column 4: unexpected '/'"));
-  EXPECT_THAT(parse_error("log(s0)"), HasSubstr("column 1: unknown function 'log'"));
-  EXPECT_THAT(parse_error("max(s0)"), HasSubstr("max does not take 1 operands"));
-  EXPECT_THAT(parse_error("if(s0, 1)"), HasSubstr("if does not take 2 operands"));
-  EXPECT_THAT(parse_error("a < b < c"), HasSubstr("chained"));
-  EXPECT_THAT(parse_error("9223372036854775808"), HasSubstr("64 bits"));
-  EXPECT_THAT(parse_error("99999999999999999999"), HasSubstr("64 bits"));
-  EXPECT_THAT(parse_error("9223372036854775807 + 1"), HasSubstr("overflows"));
-  EXPECT_THAT(parse_error("1//0"), HasSubstr("division by zero"));
-  EXPECT_THAT(parse_error("and"), HasSubstr("'and' cannot stand here"));
-  EXPECT_THAT(parse_error("\xff"), HasSubstr("column 1"));
+  EXPECT_THAT(symbolic_parse_error(""), HasSubstr("column 1: expected an expression"));
+  EXPECT_THAT(symbolic_parse_error("s0 + "), HasSubstr("column 6: expected an expression"));
+  EXPECT_THAT(symbolic_parse_error("(s0"), HasSubstr("column 4: expected ')'"));
+  EXPECT_THAT(symbolic_parse_error("s0 s1"), HasSubstr("column 4: unexpected 's'"));
+  EXPECT_THAT(symbolic_parse_error("s0 / 2"), HasSubstr("column 4: unexpected '/'"));
+  EXPECT_THAT(symbolic_parse_error("log(s0)"), HasSubstr("column 1: unknown function 'log'"));
+  EXPECT_THAT(symbolic_parse_error("max(s0)"), HasSubstr("max does not take 1 operands"));
+  EXPECT_THAT(symbolic_parse_error("if(s0, 1)"), HasSubstr("if does not take 2 operands"));
+  EXPECT_THAT(symbolic_parse_error("a < b < c"), HasSubstr("chained"));
+  EXPECT_THAT(symbolic_parse_error("9223372036854775808"), HasSubstr("64 bits"));
+  EXPECT_THAT(symbolic_parse_error("99999999999999999999"), HasSubstr("64 bits"));
+  EXPECT_THAT(symbolic_parse_error("9223372036854775807 + 1"), HasSubstr("overflows"));
+  EXPECT_THAT(symbolic_parse_error("1//0"), HasSubstr("division by zero"));
+  EXPECT_THAT(symbolic_parse_error("and"), HasSubstr("'and' cannot stand here"));
+  EXPECT_THAT(symbolic_parse_error("\xff"), HasSubstr("column 1"));
 }
 
 TEST(SymExpr, DeepTextIsAnErrorAndNoCrash) {
@@ -159,12 +159,12 @@ TEST(SymExpr, DeepTextIsAnErrorAndNoCrash) {
     for (size_t i = 0; i < count; ++i) result += text;
     return result;
   };
-  EXPECT_THAT(parse_error(repeat("(", 100000)), HasSubstr("deeper"));
-  EXPECT_THAT(parse_error(repeat("-", 100000) + "s"), HasSubstr("deeper"));
-  EXPECT_THAT(parse_error(repeat("not ", 100000) + "s"), HasSubstr("deeper"));
-  EXPECT_THAT(parse_error(repeat("max(1, ", 100000)), HasSubstr("deeper"));
-  EXPECT_THAT(parse_error(repeat("s**", 100000) + "s"), HasSubstr("deeper"));
-  EXPECT_THAT(parse_error("s" + repeat("//s", 100000)), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error(repeat("(", 100000)), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error(repeat("-", 100000) + "s"), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error(repeat("not ", 100000) + "s"), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error(repeat("max(1, ", 100000)), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error(repeat("s**", 100000) + "s"), HasSubstr("deeper"));
+  EXPECT_THAT(symbolic_parse_error("s" + repeat("//s", 100000)), HasSubstr("deeper"));
   // A long sum is wide, not deep.
   EXPECT_EQ(SymExpr::parse("s" + repeat(" + s", 100000)).evaluate({{"s", 1}}), 100001);
 }

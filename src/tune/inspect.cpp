@@ -57,13 +57,13 @@ std::string prefix_of(const std::string& layer, int depth) {
   return layer.substr(0, end);
 }
 
-struct Parts {
+struct InspectedParts {
   std::map<std::string, double> times;           ///< by layer
   std::vector<LayerReport> layers;               ///< that could be quantized
   std::map<std::string, at::Tensor> parameters;  ///< by name
 };
 
-std::vector<SubmoduleReport> group(const GraphModule& module, const Parts& parts, int depth, double total) {
+std::vector<SubmoduleReport> group(const GraphModule& module, const InspectedParts& parts, int depth, double total) {
   std::vector<SubmoduleReport> groups;
   const auto group_of = [&](const std::string& layer) -> SubmoduleReport& {
     const std::string name = prefix_of(layer, depth);
@@ -119,7 +119,7 @@ std::vector<LayerReport> quantizable_layers(const GraphModule& module) {
 InspectReport inspect(const std::shared_ptr<const GraphModule>& module, const Samples& samples,
                       const InspectOptions& options) {
   const SampleLayout layout = lay_out(samples, module.get(), {}, 0);
-  Parts parts;
+  InspectedParts parts;
   parts.times = time_layers(module, layout.shape_calls.front(), options.seconds);
   parts.layers = quantizable_layers(*module);
   const auto tensors = module->tensors();

@@ -1,7 +1,7 @@
 # Configures and builds the fuzz targets with clang, in a build folder of their own.
 find_program(clang NAMES ${COMPILER})
 if(NOT clang)
-  message(FATAL_ERROR "The fuzz tests need ${COMPILER}, which is not installed. Run `make setup` (Debian: apt-get install "
+  message(FATAL_ERROR "The fuzz tests need ${COMPILER}, which is not installed. Run `scripts/setup test` (Debian: apt-get install "
     "clang-14), give -DHALFTONE_FUZZ_COMPILER=<a clang++ with libFuzzer>, or switch them off with -DHALFTONE_FUZZ_TESTS=OFF.")
 endif()
 execute_process(

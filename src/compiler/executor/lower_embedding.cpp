@@ -10,7 +10,7 @@ namespace halftone::compiler {
 namespace {
 
 /// Bundles of rows: a task of one row would cost more to start than to copy.
-constexpr int64_t kTaskBytes = 64 << 10;
+constexpr int64_t kEmbeddingTaskBytes = 64 << 10;
 
 class FloatEmbeddingStep final : public Step {
  public:
@@ -29,7 +29,7 @@ class FloatEmbeddingStep final : public Step {
              index, i, rows);
       }
     }
-    const int64_t bundle = std::max<int64_t>(1, kTaskBytes / (width * 4 + 1));
+    const int64_t bundle = std::max<int64_t>(1, kEmbeddingTaskBytes / (width * 4 + 1));
     frame.splitter->run((count + bundle - 1) / bundle, [&](int64_t task, int) {
       for (int64_t i = task * bundle; i < std::min(count, (task + 1) * bundle); ++i) {
         copy_row(index_at(frame, i) * width, width, out + i * width);

@@ -93,8 +93,7 @@ class LockedFile {
   }
 
   [[noreturn]] void fail_errno(std::string_view what) const {
-    const ErrorCode code = errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-    fail(code, "{}: {}: {}", path_, what, std::strerror(errno));
+    halftone::fail_errno(path_, what, errno);
   }
 
   const std::string& path_;

@@ -6,7 +6,7 @@ CTEST      := $(CURDIR)/.venv/bin/ctest
 NINJA      := $(CURDIR)/.venv/bin/ninja
 PYTHON     := $(CURDIR)/.venv/bin/python
 
-.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers bench-suite performance accuracy format lint clean help
+.PHONY: all setup configure build demo test test-long bench bench-kernels bench-peers bench-suite performance accuracy format clean help
 
 all: build
 
@@ -58,8 +58,17 @@ accuracy: build ## what each scheme does to MiniLM on real sentences; writes doc
 format: setup ## clang-format everything
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i
 
-lint: configure ## clang-format in check mode, clang-tidy, layer rule
-	@scripts/lint $(BUILD)
-
 clean: ## remove the build
 	@rm -rf $(BUILD) build-*
+
+.PHONY: docs lint
+
+docs: ## the reference of the C++ headers, with doxygen, in build/docs/html
+	@scripts/setup docs
+	@mkdir -p build/docs
+	@doxygen docs/Doxyfile
+	@echo "docs: build/docs/html/index.html"
+
+lint: ## format, layer rule, Python syntax, clang-tidy on what changed since the last tag (scripts/lint --all: on everything)
+	@scripts/setup base lint
+	@scripts/lint

@@ -78,8 +78,17 @@ format: ## clang-format everything
 	@scripts/setup lint
 	@git ls-files -co --exclude-standard '*.cpp' '*.h' | xargs clang-format-14 -i
 
-lint: build-tests ## clang-format in check mode, clang-tidy, layer rule
-	@scripts/lint $(BUILD)
-
 clean: ## remove the build
 	@rm -rf $(BUILD) build-*
+
+.PHONY: docs lint
+
+docs: ## the reference of the C++ headers, with doxygen, in build/docs/html
+	@scripts/setup docs
+	@mkdir -p build/docs
+	@doxygen docs/Doxyfile
+	@echo "docs: build/docs/html/index.html"
+
+lint: ## format, layer rule, Python syntax, clang-tidy on what changed since the last tag (scripts/lint --all: on everything)
+	@scripts/setup base lint
+	@scripts/lint

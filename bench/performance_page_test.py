@@ -1,4 +1,4 @@
-"""scripts/performance_page.py on a few made-up figures: every part is there, other machines' sections stay."""
+"""scripts/performance_page.py on a few made-up figures: every part is there, other CPUs' pages stay, the summary says what the pages say."""
 import copy
 import json
 import pathlib
@@ -9,6 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "scripts"))
 import kernel_targets  # noqa: E402
 import performance_page  # noqa: E402
+import performance_summary  # noqa: E402
 
 PEAKS = {"threads": 2, "read_gbs": 30.0, "chain_gmac": 180.0, "exact8_gmac": 140.0, "fma_gmac": 90.0}
 KERNEL = {"suite": "linear", "m": 1, "n": 64, "k": 32, "threads": 2, "contender": "int8", "kernel": "int8_linear_x", "ours": True,
@@ -42,17 +43,31 @@ class PerformancePage(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
-        self.page = self.folder / "page.md"
+        self.summary = self.folder / "page.md"
         self.measure("avx2", "Some CPU")
 
     def measure(self, isa, cpu):
         part = {"cpu": cpu, "cores": 2, "isa": isa, "peaks": [PEAKS], "results": [KERNEL]}
         (self.folder / "linear-2.json").write_text(json.dumps(part))
 
-    def make(self, *options):
-        sys.argv = ["performance_page.py", *options, str(self.folder), str(self.page)]
+    def run_script(self, *arguments):
+        sys.argv = ["performance_page.py", *map(str, arguments)]
         performance_page.main()
-        return self.page.read_text(encoding="utf-8")
+
+    def page(self, cpu="Some CPU", isa="avx2"):
+        return performance_summary.page_of(self.summary, cpu, isa)
+
+    def make(self, *options, cpu="Some CPU", isa="avx2"):
+        """Runs the script and gives the page of a CPU; the summary must agree with the pages whatever was made."""
+        self.run_script(*options, self.folder, self.summary)
+        self.run_script("--check", self.summary)
+        return self.page(cpu, isa).read_text(encoding="utf-8")
+
+    def summary_text(self):
+        return self.summary.read_text(encoding="utf-8")
+
+    def pages(self):
+        return sorted(path.name for path in performance_summary.folder_of(self.summary).iterdir())
 
     def test_all_parts(self):
         (self.folder / "encoder.jsonl").write_text(lines(MODEL))
@@ -62,7 +77,7 @@ class PerformancePage(unittest.TestCase):
         text = self.make()
         self.assertIn("| mlp | aot_eager | 0.150 | 0.75 | 0.002 | 1.00 | PASS |", text)
         self.assertIn("make performance", text)
-        self.assertIn("## Some CPU, 2 cores, avx2", text)
+        self.assertTrue(text.startswith("# Some CPU, 2 cores, avx2\n"), text[:100])
         self.assertRegex(text, r"Measured on \d{4}-\d\d-\d\d\.")
         self.assertIn("| 1, 16 | halftone-fp32 | 4.00 | 1.0000 | 0.50 | 0.80 |", text)
         self.assertIn("Peers: ort.", text)
@@ -72,8 +87,42 @@ class PerformancePage(unittest.TestCase):
 
     def test_what_was_not_measured_is_said(self):
         text = self.make()
-        self.assertEqual(text.count("not measured.\n"), 7)  # encoder, ViT, ResNet, loading, training, the suite, the other kind of CPU
-        self.assertIn("## CPUs with AVX-512 VNNI (AMD Zen 4, Intel Ice Lake)\n\nnot measured.", text)
+        self.assertEqual(text.count("not measured.\n"), 6)  # encoder, ViT, ResNet, loading, training, the suite
+        self.assertIn("## CPUs with AVX-512 VNNI (AMD Zen 4, Intel Ice Lake)\n\nnot measured.", self.summary_text())
+        self.assertIn("Whole models: not measured.", self.summary_text())
+        self.assertNotIn("CPUs with AVX2 only", self.summary_text())
+
+    def test_the_summary_has_our_best_beside_the_fastest_peer(self):
+        rows = [*MODEL, {"peer": "halftone-int8dq", "case": [1, 16], "ms": 2.0, "cos": 0.9979},
+                {"peer": "halftone-int4wo", "case": [1, 16], "ms": 1.0, "cos": 0.95},  # too far from the answer
+                {"peer": "ort-int8", "case": [1, 16], "ms": 2.5, "cos": 0.98},
+                {"peer": "halftone-fp32", "case": [2, 16], "ms": 7.0, "cos": 1.0}]
+        (self.folder / "encoder.jsonl").write_text(lines(rows))
+        self.make()
+        text = self.summary_text()
+        model = "all-MiniLM-L6-v2 (batch, tokens)"
+        self.assertIn(f"| {model} | 1, 16 | int8dq | 2.00 | 0.9979 | ort-int8 | 2.50 | 0.9800 | 0.80 | 0.80 |", text)
+        self.assertIn(f"| {model} | 2, 16 | fp32 | 7.00 | 1.0000 | – | – | – | – | – |", text)
+        self.assertIn("## Some CPU, 2 cores, avx2\n\nMeasured on", text)
+        self.assertIn(f"](page/{self.page().name})", text)
+
+    def test_the_summary_has_the_kernel_targets_of_the_page(self):
+        page = self.make()
+        targets = [line for line in page.splitlines() if line.startswith("| int8, M ≥ 32") or line.startswith("| target | wanted |")]
+        self.assertEqual(len(targets), 3)
+        for line in targets:
+            self.assertIn(line, self.summary_text())
+
+    def test_a_summary_that_is_out_of_date_is_refused(self):
+        (self.folder / "encoder.jsonl").write_text(lines(MODEL))
+        self.make()
+        page = self.page()
+        page.write_text(page.read_text(encoding="utf-8").replace("| 5.00 |", "| 5.01 |"), encoding="utf-8")
+        with self.assertRaisesRegex(SystemExit, "--summary"):
+            self.run_script("--check", self.summary)
+        self.run_script("--summary", self.summary)
+        self.run_script("--check", self.summary)
+        self.assertIn("| ort | 5.01 |", self.summary_text())
 
     def test_targets_show_the_worst_case_and_what_misses(self):
         def row(contender, m, n, threads, **figures):
@@ -119,15 +168,16 @@ class PerformancePage(unittest.TestCase):
             self.assertIn(old, before)
             before = before.replace(old, new)
         self.assertEqual(before, after)
-        self.page.unlink()  # a machine of which nothing else is known
+        self.page().unlink()  # a machine of which nothing else is known
         alone = self.make("--suite")
-        self.assertIn("## Some CPU, 2 threads, avx2", alone)
+        self.assertTrue(alone.startswith("# Some CPU, 2 threads, avx2\n"), alone[:100])
         self.assertIn("| mlp | 16 |", alone)
         self.assertEqual(alone, self.make("--suite"))
 
     def test_resnet_alone(self):
-        self.addCleanup(setattr, performance_page, "this_isa", performance_page.this_isa)
-        performance_page.this_isa = lambda: "avx2"
+        for name, value in (("this_isa", "avx2"), ("this_cpu", "Some CPU")):
+            self.addCleanup(setattr, performance_page, name, getattr(performance_page, name))
+            setattr(performance_page, name, lambda value=value: value)
         (self.folder / "resnet.jsonl").write_text(lines(
             [{"peer": "halftone-eager-fp32", "case": [1], "ms": 80.0, "cos": 1.0},
              {"peer": "halftone-int8static-7x7", "case": [1], "ms": 20.0, "cos": 0.999},
@@ -136,19 +186,33 @@ class PerformancePage(unittest.TestCase):
         self.assertIn("| 1 | halftone-int8static-7x7 | 20.00 | 0.9990 | 0.25 | 0.80 |", alone)
         self.assertEqual(alone, self.make("--resnet"))
         whole = self.make()
-        self.assertIn("### Kernels", whole)
+        self.assertIn("\n## Kernels", whole)
         self.assertEqual(whole, self.make("--resnet"))
 
     def test_other_machines_stay(self):
-        self.make()
+        some = self.make()
         self.measure("avx512vnni", "Other CPU")
+        other = self.make(cpu="Other CPU", isa="avx512vnni")
+        self.assertEqual(self.page().read_text(encoding="utf-8"), some)
+        self.measure("avx2", "Third CPU (family 1, model 2)")
+        self.make(cpu="Third CPU (family 1, model 2)")
+        self.assertEqual(self.page().read_text(encoding="utf-8"), some)
+        self.assertEqual(self.page("Other CPU", "avx512vnni").read_text(encoding="utf-8"), other)
+        self.assertEqual(self.pages(), ["other-cpu-avx512vnni.md", "some-cpu-avx2.md", "third-cpu-family-1-model-2-avx2.md"])
+        for heading in ("Some CPU, 2 cores, avx2", "Other CPU, 2 cores, avx512vnni", "Third CPU (family 1, model 2), 2 cores, avx2"):
+            self.assertIn(f"\n## {heading}\n", self.summary_text())
+
+    def test_the_same_cpu_is_replaced(self):
+        (self.folder / "encoder.jsonl").write_text(lines(MODEL))
+        self.assertIn("| 1, 16 | ort | 5.00 |", self.make())
+        (self.folder / "encoder.jsonl").write_text(lines(MODEL).replace("5.0,", "6.0,"))
         text = self.make()
-        self.assertIn("## Some CPU, 2 cores, avx2", text)
-        self.assertIn("## Other CPU, 2 cores, avx512vnni", text)
-        self.measure("avx2", "Third CPU")
-        text = self.make()
-        self.assertNotIn("## Some CPU", text)
-        self.assertIn("## Other CPU", text)
+        self.assertNotIn("5.00", text)
+        self.assertIn("| 1, 16 | ort | 6.00 |", text)
+        self.assertEqual(self.pages(), ["some-cpu-avx2.md"])
+
+    def test_this_cpu_has_the_name_of_the_benchmarks(self):
+        self.assertRegex(performance_page.this_cpu(), r"^.+ \(family \d+, model \d+\)$")
 
 
 if __name__ == "__main__":

@@ -1,45 +1,32 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md from what `make performance` measured.
+"""Writes the page of this CPU, docs/performance/CPU.md, from what `make performance` measured, and the summary, docs/performance.md.
 
-    performance_page.py FOLDER PAGE
-    performance_page.py --suite FOLDER PAGE     only the table of the suite, as `make bench-suite` measured it
-    performance_page.py --resnet FOLDER PAGE    only ResNet-50, as scripts/bench_resnet measured it
+    performance_page.py FOLDER SUMMARY
+    performance_page.py --suite FOLDER SUMMARY     only the table of the suite, as `make bench-suite` measured it
+    performance_page.py --resnet FOLDER SUMMARY    only ResNet-50, as scripts/bench_resnet measured it
+    performance_page.py --summary SUMMARY          only the summary, from the pages that are there
+    performance_page.py --check SUMMARY            writes nothing: exit 1 where the summary is not what the pages say
 
+The pages are in the folder with the summary's name: docs/performance/ for docs/performance.md.
 FOLDER holds linear-*.json and attention-*.json of kernels_bench_peers, ort-*.jsonl where ONNX Runtime ran, encoder.jsonl and
 vision.jsonl, resnet.jsonl (ours and the peers'), load.txt of backend_load_bench, training.jsonl of training_bench, suite.json of halftone bench. A part that is not there is called "not measured".
-The page has one section a kind of machine: that of the machine in FOLDER is replaced, the others are kept.
+The page of the CPU that FOLDER was measured on is replaced, those of other CPUs are kept. performance_summary.py makes the summary.
 """
 import datetime
 import json
+import os
 import pathlib
 import re
 import sys
 
 import kernel_targets
 import model_tables
+import performance_summary
 import suite_tables
+from suite_tables import table
 
-HEAD = """# Performance, machine by machine
-
-Made by one command, `make performance` (`scripts/performance`), or by its parts one after the other; do not edit. The figures of a
-case (a model; a kernel's shape at a number of threads) come from one run: compare ratios, never times of different cases. What is
-not listed was not measured. Times are medians.
-
-- **/eager**: time divided by that of our interpreter, which runs ATen's operators one by one, in fp32.
-- **/peer**: time divided by that of the fastest peer of the same run and kind: fp32 peers for what keeps activations in
-  floating point, int8 peers for what quantizes them too. *cosine*: to the fp32 answer.
-- **limit** (kernels): the larger of the shares of memory read bandwidth and of the multiply-add peak of the kernel's own exact
-  instruction sequence, both measured in the same run, the bandwidth by plain reads in the same rounds. Weights rotate through 256 MB, so that they come from memory where a
-  real model's would. With one thread, processor time.
-  A section without a table of what is wanted is older: 64 to 96 MB, of which a large cache keeps a part, uniform integers as
-  weights, the best read of the whole run as bandwidth, and ratios of medians over all rounds.
-- **/linear**: time divided by that of `at::linear` in fp32 (MKL). Above 1 the kernel is *slower than at::linear* there;
-  the JSON says so in `slower_than_baseline`, for the tuner.
-- **/rival**: time divided by that of the peer that does the same job: FBGEMM's int8 for int8 (which saturates at 16 bits
-  without VNNI: wrong numbers for 8-bit weights), ATen's `_weight_int8pack_mm` and `_weight_int4pack_mm_for_cpu`.
+NOTE = """Made by `make performance`; do not edit. What the columns mean: [how to read the figures](../performance.md#how-to-read-the-figures).
 """
-KINDS = {"avx2": "CPUs with AVX2 only (AMD Zen 3)", "avx512vnni": "CPUs with AVX-512 VNNI (AMD Zen 4, Intel Ice Lake)"}
-SECTION = re.compile(r"<!-- isa (\w+) -->\n(.*?)(?=<!-- isa |\Z)", re.DOTALL)
 
 
 def load(folder):
@@ -54,11 +41,6 @@ def load(folder):
         threads = int(path.stem.split("-")[1])
         ort += [dict(json.loads(line), threads=threads) for line in path.read_text().splitlines()]
     return data, ort
-
-
-def table(header, rows):
-    lines = ["| " + " | ".join(header) + " |", "|" + " ---: |" * len(header)]
-    return lines + ["| " + " | ".join(row) + " |" for row in rows] + [""]
 
 
 def number(value, form="{:.2f}"):
@@ -83,7 +65,7 @@ def kernel_tables(rows, suite):
         mine = [r for r in rows if r["suite"] == suite and r["k"] == k and r["threads"] == threads
                 and (suite != "linear" or r["n"] == n)]
         what = f"N {n}, K {k}" if suite == "linear" else f"Attention, 12 heads of {k}"
-        lines += [f"### {what}, threads {threads}", ""]
+        lines += [f"## {what}, threads {threads}", ""]
         lines += table(["M", "kernel", "ms", "±", "limit", "/linear" if suite == "linear" else "/sdpa", "/rival"],
                        [case_row(r) for r in mine])
     return lines
@@ -108,12 +90,12 @@ def ort_table(ort, rows):
             cells.append([f"{m}×{n}×{k}", str(r["threads"]), r["peer"],
                           number(r["ms"] / baseline[(m, n, k), r["threads"]]), match[r["peer"]],
                           number(ours.get((match[r["peer"]], m, n, k, r["threads"]), 0))])
-    return ["### ONNX Runtime (MatMulNBits), time relative to fp32 of the same run", ""] + table(
+    return ["## ONNX Runtime (MatMulNBits), time relative to fp32 of the same run", ""] + table(
         ["case", "threads", "peer", "/linear", "ours", "/linear"], cells)
 
 
 RESNET_TITLE = "ResNet-50 at 224² (batch)"
-RESNET_EXPLAINED = """int8static-A×W: A-bit activations, W-bit weights, calibrated as the peers are (`../shared/peers/vision.py`, same weights and data).
+RESNET_EXPLAINED = """int8static-A×W: A-bit activations, W-bit weights, calibrated as the peers are (same weights, same data).
 7×8 is torch.ao's default for x86 (reduced range); 8×8 is the full range. Without 8-bit dot products 7×7 is the fastest exact one."""
 
 
@@ -129,17 +111,17 @@ def model_section(folder, name, title, explained=""):
     """A whole model: ours and the peers of the same run."""
     path = folder / f"{name}.jsonl"
     if not path.exists():
-        return [f"### {title}", "", "not measured.", ""]
+        return [f"## {title}", "", "not measured.", ""]
     rows = model_tables.read_rows(path)
     peers = sorted({row["peer"] for row in rows if not model_tables.is_ours(row)})
-    return [f"### {title}", "", *([explained, ""] if explained else []), f"Peers: {', '.join(peers) or 'not measured'}.", "",
+    return [f"## {title}", "", *([explained, ""] if explained else []), f"Peers: {', '.join(peers) or 'not measured'}.", "",
             *bfloat16_note(peers),
             *table(model_tables.HEADER, model_tables.cells(rows))]
 
 
 def load_section(folder):
     """From a .ht to the first result, and the memory that this takes."""
-    title = ["### all-MiniLM-L6-v2, from a `.ht` to the first result", ""]
+    title = ["## all-MiniLM-L6-v2, from a `.ht` to the first result", ""]
     path = folder / "load.txt"
     if not path.exists():
         return [*title, "not measured.", ""]
@@ -154,7 +136,7 @@ def load_section(folder):
 
 def training_section(folder):
     """Training steps, compiled beside eager: time, and the peak of tensors' memory."""
-    title = ["### Training steps of small C++ models, beside libtorch's eager", ""]
+    title = ["## Training steps of small C++ models, beside libtorch's eager", ""]
     path = folder / "training.jsonl"
     if not path.exists():
         return [*title, "not measured.", ""]
@@ -174,11 +156,11 @@ def section(data, ort, folder):
         for peaks in part["peaks"]:
             known = largest.setdefault(peaks["threads"], peaks)
             largest[peaks["threads"]] = {key: max(known[key], value) for key, value in peaks.items()}
-    lines = [f"## {first['cpu']}, {first['cores']} cores, {first['isa']}", "", f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
+    lines = [f"# {first['cpu']}, {first['cores']} cores, {first['isa']}", "", NOTE, f"Measured on {datetime.date.today():%Y-%m-%d}.", ""]
     lines += model_section(folder, "encoder", "all-MiniLM-L6-v2 (batch, tokens)")
     lines += model_section(folder, "vision", "ViT-B/16 at 224² (batch)")
     lines += model_section(folder, "resnet", RESNET_TITLE, RESNET_EXPLAINED)
-    lines += load_section(folder) + training_section(folder) + suite_tables.section(folder) + ["### Kernels", ""]
+    lines += load_section(folder) + training_section(folder) + suite_tables.section(folder) + ["## Kernels", ""]
     lines += table(["threads", "reads GB/s", "saturating chain", "exact 8-bit", "fp32, all G multiply-adds/s"],
                    [[str(t)] + [f"{p[key]:.1f}" for key in ("read_gbs", "chain_gmac", "exact8_gmac", "fma_gmac")]
                     for t, p in sorted(largest.items())])
@@ -190,46 +172,56 @@ def section(data, ort, folder):
     return "\n".join(lines + (ort_table(ort, rows) if ort else []))
 
 
-def read_sections(page):
-    return dict(SECTION.findall(page.read_text(encoding="utf-8"))) if page.exists() else {}
-
-
-def write_sections(page, sections):
-    for isa, name in KINDS.items():
-        sections.setdefault(isa, f"## {name}\n\nnot measured.\n")
-    text = HEAD + "".join(f"\n<!-- isa {isa} -->\n{body.strip()}\n" for isa, body in sorted(sections.items()))
-    page.write_text(text, encoding="utf-8")
-    print(f"wrote {page}")
-
-
 def this_isa():
     return "avx512vnni" if "avx512_vnni" in pathlib.Path("/proc/cpuinfo").read_text() else "avx2"
 
 
-def resnet_replaced(folder, sections):
-    """The kind of this machine, and its section with ResNet-50 anew."""
-    isa = this_isa()
+def this_cpu():
+    """The name that bench/kernels and src/tune give this CPU."""
+    first = dict(re.findall(r"(?m)^([\w ]+?)\s*: (.*)$", pathlib.Path("/proc/cpuinfo").read_text().split("\n\n")[0]))
+    return f"{first.get('model name', 'unknown')} (family {first['cpu family']}, model {first['model']})"
+
+
+def resnet_replaced(folder, body):
+    """A page with ResNet-50 anew."""
     block = "\n".join(model_section(folder, "resnet", RESNET_TITLE, RESNET_EXPLAINED)) + "\n"
-    parts = re.split(r"(?m)^(?=### |<!-- suite -->)", sections.get(isa, f"## {KINDS[isa]}\n\n"))
-    old = [i for i, part in enumerate(parts) if part.startswith(f"### {RESNET_TITLE}")]
-    behind = [i for i, part in enumerate(parts) if part.startswith(("## ", "### ViT", "### all-MiniLM-L6-v2 ("))]
+    parts = re.split(r"(?m)^(?=## |<!-- suite -->)", body)
+    old = [i for i, part in enumerate(parts) if part.startswith(f"## {RESNET_TITLE}")]
+    behind = [i for i, part in enumerate(parts) if part.startswith(("# ", "## ViT", "## all-MiniLM-L6-v2 ("))]
     place = old[0] if old else behind[-1] + 1
-    return isa, "".join(parts[:place] + [block] + parts[place + len(old):])
+    return "".join(parts[:place] + [block] + parts[place + len(old):])
+
+
+def new_page(cpu, count, isa):
+    """A page of a CPU of which nothing is known yet."""
+    return f"# {cpu}, {count}, {isa}\n\n{NOTE}\n"
+
+
+def page_text(option, folder, summary):
+    """Where the page of the measured CPU is, and what is to stand there."""
+    if option == "--suite":
+        machine = suite_tables.machine(folder)
+        page = performance_summary.page_of(summary, machine["cpu"], machine["isa"])
+        old = page.read_text(encoding="utf-8") if page.exists() else new_page(machine["cpu"], f"{machine['threads']} threads", machine["isa"])
+        return page, suite_tables.replaced(folder, old)
+    if option == "--resnet":
+        page = performance_summary.page_of(summary, this_cpu(), this_isa())
+        old = page.read_text(encoding="utf-8") if page.exists() else new_page(this_cpu(), f"{os.cpu_count()} cores", this_isa())
+        return page, resnet_replaced(folder, old)
+    data, ort = load(folder)
+    return performance_summary.page_of(summary, data[0]["cpu"], data[0]["isa"]), section(data, ort, folder)
 
 
 def main():
-    only_suite, only_resnet = sys.argv[1] == "--suite", sys.argv[1] == "--resnet"
-    folder, page = map(pathlib.Path, sys.argv[-2:])
-    sections = read_sections(page)
-    if only_suite:
-        isa, body = suite_tables.replaced(folder, sections)
-    elif only_resnet:
-        isa, body = resnet_replaced(folder, sections)
-    else:
-        data, ort = load(folder)
-        isa, body = data[0]["isa"], section(data, ort, folder)
-    sections[isa] = body
-    write_sections(page, sections)
+    option, summary = sys.argv[1], pathlib.Path(sys.argv[-1])
+    if option == "--check":
+        return performance_summary.check(summary)
+    if option != "--summary":
+        page, text = page_text(option, pathlib.Path(sys.argv[-2]), summary)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text(text.strip() + "\n", encoding="utf-8")
+        print(f"wrote {page}")
+    performance_summary.write(summary)
 
 
 if __name__ == "__main__":

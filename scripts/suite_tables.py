@@ -1,9 +1,9 @@
-"""The benchmark suite's part of docs/performance.md, from suite.json of halftone bench."""
+"""The benchmark suite's part of the performance page of a CPU, from suite.json of halftone bench."""
 import json
 import math
 import re
 
-TITLE = "### The benchmark suite (`halftone bench`)"
+TITLE = "## The benchmark suite (`halftone bench`)"
 BEGIN, END = "<!-- suite -->", "<!-- /suite -->"
 BLOCK = re.compile(f"{BEGIN}.*?{END}\n", re.DOTALL)
 EXPLAINED = """Speed-up over libtorch's eager run of the same C++ module, each row in a process of its own, baseline and candidate in turns; in
@@ -123,16 +123,19 @@ def section(folder):
     return lines_of(results, folder) if results else [BEGIN, TITLE, "", "not measured.", "", END, ""]
 
 
-def replaced(folder, sections):
-    """The machine's kind, and its section with this part of it anew."""
+def machine(folder):
+    """What the suite was measured on."""
     results = read(folder)
     if not results:
         raise SystemExit(f"suite_tables: no suite.json in {folder}")
-    machine = results["machine"]
-    block = "\n".join(lines_of(results, folder))
-    body = sections.get(machine["isa"], "")
-    if BLOCK.search(body + "\n"):
-        return machine["isa"], BLOCK.sub(lambda _: block, body + "\n", count=1)
-    if "### Kernels" in body:
-        return machine["isa"], body.replace("### Kernels", block + "\n### Kernels", 1)
-    return machine["isa"], f"## {machine['cpu']}, {machine['threads']} threads, {machine['isa']}\n\n{block}"
+    return results["machine"]
+
+
+def replaced(folder, page):
+    """The text of a CPU's page with this part of it anew."""
+    block = "\n".join(lines_of(read(folder), folder))
+    if BLOCK.search(page + "\n"):
+        return BLOCK.sub(lambda _: block, page + "\n", count=1)
+    if "## Kernels" in page:
+        return page.replace("## Kernels", block + "\n## Kernels", 1)
+    return page + block

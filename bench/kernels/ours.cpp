@@ -178,7 +178,7 @@ Contender int4_weight_only(const Shape& s, Splitter& splitter) {
   c.label = "int4 weight-only";
   c.rival = "ATen int4pack";
   c.peak = Peak::kFma;
-  c.bytes = static_cast<double>(s.n * s.k / 2 + s.n * s.k / kGroup * 4);
+  c.bytes = static_cast<double>(s.n * s.k) * (0.5 + 4.0 / kGroup);
   c.bound = 1e-4;
   return c;
 }
@@ -202,7 +202,7 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
   c.label = "int4 dynamic";
   c.rival = "ATen int4pack";
   c.peak = Peak::kInt4;
-  c.bytes = static_cast<double>(s.n * s.k / 2 + s.n * s.k / kGroup * 4);
+  c.bytes = static_cast<double>(s.n * s.k) * (0.5 + 4.0 / kGroup);
   c.bound = 0.05;  // activations have 8 bits
   return c;
 }

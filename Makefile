@@ -63,3 +63,7 @@ lint: configure ## clang-format in check mode, clang-tidy, layer rule
 
 clean: ## remove the build
 	@rm -rf $(BUILD) build-*
+
+.PHONY: package
+package: build ## a Debian package and a tarball into build/packages, for machines that have torch
+	@cd $(BUILD) && $(dir $(CMAKE))cpack

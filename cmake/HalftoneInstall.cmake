@@ -7,10 +7,6 @@ include(GNUInstallDirs)
 # built it. Torch's comes last, and counts, where torch is below our sources.
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(HALFTONE_TORCH)
-  if(NOT halftone_torch_prefix)  # where find_package(Torch) was used
-    get_filename_component(halftone_torch_prefix ${Torch_DIR}/../../.. ABSOLUTE)
-    string(REGEX MATCH "^[0-9.]+" halftone_torch_version ${Torch_VERSION})
-  endif()
   add_compile_options(-fmacro-prefix-map=${halftone_torch_prefix}/include/=)
 endif()
 

@@ -8,7 +8,6 @@
 #   HALFTONE_TORCH_PREFIX  CMake or environment variable: the folder with include/ and lib/ (a libtorch archive, a wheel's
 #                          site-packages/torch), or a folder above it (site-packages, a virtual environment)
 #   Torch_DIR, CMAKE_PREFIX_PATH  as find_package(Torch) is told
-#   where torch was when Halftone was built (find_package(Halftone) only)
 #   Python                 Python3_EXECUTABLE, an active virtual environment, python3
 #
 # Sets halftone_torch_prefix and halftone_torch_version, and defines Halftone::torch. What is wrong goes into
@@ -101,8 +100,7 @@ if(halftone_torch_given)
 endif()
 
 file(TO_CMAKE_PATH "$ENV{CMAKE_PREFIX_PATH}" halftone_torch_environment)
-foreach(halftone_torch_folder ${Torch_DIR} $ENV{Torch_DIR} ${CMAKE_PREFIX_PATH} ${halftone_torch_environment}
-    ${HALFTONE_BUILT_WITH_TORCH_AT})
+foreach(halftone_torch_folder ${Torch_DIR} $ENV{Torch_DIR} ${CMAKE_PREFIX_PATH} ${halftone_torch_environment})
   if(NOT halftone_torch_prefix)
     halftone_torch_at("${halftone_torch_folder}" halftone_torch_prefix)
   endif()

@@ -92,3 +92,9 @@ docs: ## the reference of the C++ headers, with doxygen, in build/docs/html
 lint: ## format, layer rule, Python syntax, clang-tidy on what changed since the last tag (scripts/lint --all: on everything)
 	@scripts/setup base lint
 	@scripts/lint
+
+.PHONY: package
+package: ## a Debian package and a tarball into build/packages, for machines that have torch
+	@scripts/setup package
+	@$(MAKE) --no-print-directory build
+	@cd $(BUILD) && $(dir $(CMAKE))cpack

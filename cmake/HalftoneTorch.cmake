@@ -1,32 +1,31 @@
-# Finds libtorch (asked from the Python that CMake is given) and checks that it is the one this code was written for.
+# Finds libtorch and defines halftone_torch, what every room that knows torch links.
 if(NOT HALFTONE_TORCH)
   return()
 endif()
-set(HALFTONE_TORCH_VERSION 2.13.0)
 if(NOT Python3_EXECUTABLE AND EXISTS ${PROJECT_SOURCE_DIR}/.venv/bin/python)
   set(Python3_EXECUTABLE ${PROJECT_SOURCE_DIR}/.venv/bin/python)
 endif()
+set(HALFTONE_TORCH_PREFIX "" CACHE PATH "The torch to build with: the folder with its include/ and lib/; empty: Python's")
 find_package(Python3 REQUIRED COMPONENTS Interpreter)
-if(NOT Torch_DIR)
-  execute_process(
-    COMMAND ${Python3_EXECUTABLE} -c "import torch; print(torch.utils.cmake_prefix_path)"
-    OUTPUT_VARIABLE torch_prefix OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
-  if(failed)
-    message(FATAL_ERROR "${Python3_EXECUTABLE} has no torch. Run `make deps`, or give -DTorch_DIR=….")
-  endif()
-  list(APPEND CMAKE_PREFIX_PATH ${torch_prefix})
+include(FindHalftoneTorch)
+if(halftone_torch_problem)
+  message(FATAL_ERROR " ${halftone_torch_problem}")  # the space: CMake leaves such a line in one piece
 endif()
-find_package(Torch REQUIRED)
-include(${CMAKE_CURRENT_LIST_DIR}/CheckTorch.cmake)
+message(STATUS "torch ${halftone_torch_version}: ${halftone_torch_prefix}")
+halftone_torch_of_python(torch_of_python)
+if(NOT torch_of_python STREQUAL halftone_torch_prefix)
+  message(STATUS "tests that compare with Python use another torch: ${torch_of_python}")
+endif()
 find_package(OpenMP REQUIRED)
 
-# What every room that knows torch links. OpenMP, because at::parallel_for is an inline template: a file compiled without
-# -fopenmp runs it in one thread, silently.
+# OpenMP, because at::parallel_for is an inline template: a file compiled without -fopenmp runs it in one thread, silently.
+# As flags, not as OpenMP::OpenMP_CXX: that names the compiler's libgomp by its path, and CMake warns for every program that
+# torch's own copy hides it. Both have one name, and a process loads one of them.
 add_library(halftone_torch INTERFACE)
-target_include_directories(halftone_torch SYSTEM INTERFACE ${TORCH_INCLUDE_DIRS})
-target_link_libraries(halftone_torch INTERFACE ${TORCH_LIBRARIES} OpenMP::OpenMP_CXX)
-separate_arguments(torch_flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
-target_compile_options(halftone_torch INTERFACE ${torch_flags})
+target_link_libraries(halftone_torch INTERFACE Halftone::torch)
+separate_arguments(openmp_flags UNIX_COMMAND "${OpenMP_CXX_FLAGS}")
+target_compile_options(halftone_torch INTERFACE ${openmp_flags})
+target_link_options(halftone_torch INTERFACE ${openmp_flags})
 
 # halftone_test() asks a program whether it knows torch.
 set_target_properties(halftone_torch PROPERTIES COMPATIBLE_INTERFACE_BOOL HALFTONE_KNOWS_TORCH INTERFACE_HALFTONE_KNOWS_TORCH ON)

@@ -6,7 +6,7 @@ namespace halftone {
 /// "0.2.0"
 const char* version();
 
-/// The libtorch that this library was built for, "2.13.0".
+/// The libtorch that this library was built with, "2.15.0"; "none" in builds without it.
 const char* torch_version();
 
 }  // namespace halftone

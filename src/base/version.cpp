@@ -6,7 +6,7 @@ const char* version() {
   return "0.2.0";
 }
 const char* torch_version() {
-  return "2.13.0";
+  return HALFTONE_BUILT_WITH_TORCH;
 }
 
 }  // namespace halftone

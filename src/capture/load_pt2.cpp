@@ -22,8 +22,8 @@ void check_schema_version(Pt2Context& context, const JsonCursor& program) {
   context.schema_minor = version.at("minor").get_int();
   if (major != kKnownSchemaMajor || context.schema_minor < 0) {
     fail(ErrorCode::kUnsupported,
-         "{}: schema version {}.{}; this program knows {}.0 to {}.{}, which torch 2.13 writes", context.file,
-         major, context.schema_minor, kKnownSchemaMajor, kKnownSchemaMajor, kKnownSchemaMinor);
+         "{}: schema version {}.{}; this program knows {}.0 to {}.{}, which torch 2.13 to 2.15 write",
+         context.file, major, context.schema_minor, kKnownSchemaMajor, kKnownSchemaMajor, kKnownSchemaMinor);
   }
 }
 

@@ -50,30 +50,62 @@ def configure(args, folder, prefix, *more):
             f"-DCMAKE_MAKE_PROGRAM={args.make_program}", f"-DCMAKE_PREFIX_PATH={prefix}", *more]
 
 
+def fake_torch(folder, version):
+    """What our CMake files look at: a header with the version, and a lib folder."""
+    headers = folder / "include" / "torch" / "csrc" / "api" / "include" / "torch"
+    headers.mkdir(parents=True)
+    (folder / "lib").mkdir()
+    names = zip(("MAJOR", "MINOR", "PATCH"), version.split("."))
+    (headers / "version.h").write_text("".join(f"#define TORCH_VERSION_{name} {number}\n" for name, number in names))
+    return folder
+
+
+def refusal(args, source, build, *options, environment=None):
+    """What CMake prints where it must not accept the torch it is given, as one line."""
+    command = [args.cmake, "-S", source, "-B", build, "-G", args.generator, f"-DCMAKE_MAKE_PROGRAM={args.make_program}", *options]
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True,
+                          env={**os.environ, **(environment or {})})
+    assert done.returncode != 0, f"accepted: {options} {environment}"
+    return " ".join(done.stderr.split())
+
+
 def check_torch_is_asked_for_exactly(args, folder, prefix):
-    """A torch of another version must stop the configuration with a message that says so."""
-    fake = folder / "fake-torch"
-    fake.mkdir()
-    (fake / "TorchConfig.cmake").write_text("set(TORCH_LIBRARIES )\nset(Torch_FOUND TRUE)\n")
-    (fake / "TorchConfigVersion.cmake").write_text('set(PACKAGE_VERSION "2.12.1")\nset(PACKAGE_VERSION_COMPATIBLE TRUE)\n')
-    command = configure(args, folder, prefix, f"-DTorch_DIR={fake}")
-    command[4] = folder / "build-fake"
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    assert done.returncode != 0, "another version of torch was accepted"
-    words = " ".join(done.stderr.split())
-    assert "needs torch 2.13.0 exactly; found 2.12.1" in words, words
+    """A torch of another version must stop the configuration with a message that says so, however it is given."""
+    fake = fake_torch(folder / "fake-torch", "2.12.1")
+    wanted = f"built with torch {args.torch_version} and needs it exactly; found 2.12.1 in {fake}."
+    ways = {"prefix": [f"-DHALFTONE_TORCH_PREFIX={fake}"], "dir": [f"-DTorch_DIR={fake}/share/cmake/Torch"],
+            "path": [f"-DCMAKE_PREFIX_PATH={prefix};{fake}/share/cmake"]}
+    (fake / "share" / "cmake" / "Torch").mkdir(parents=True)
+    for name, options in ways.items():
+        words = refusal(args, folder, folder / f"build-{name}", f"-DHalftone_ROOT={prefix}", *options)
+        assert wanted in words, words
+    words = refusal(args, folder, folder / "build-variable", f"-DHalftone_ROOT={prefix}",
+                    environment={"HALFTONE_TORCH_PREFIX": str(fake)})
+    assert wanted in words, words
+    words = refusal(args, folder, folder / "build-nothing", f"-DHalftone_ROOT={prefix}", f"-DHALFTONE_TORCH_PREFIX={folder}")
+    assert f"HALFTONE_TORCH_PREFIX={folder} has no torch" in words, words
+
+
+def check_what_builds(args, folder):
+    """Halftone itself says with which versions it builds."""
+    for version in ("2.12.1", "2.16.0"):
+        fake = fake_torch(folder / f"torch-{version}", version)
+        words = refusal(args, args.source, folder / f"own-{version}", f"-DHALFTONE_TORCH_PREFIX={fake}",
+                        f"-DPython3_EXECUTABLE={sys.executable}")
+        assert f"builds with torch 2.13 to 2.15; found {version} in {fake}." in words, words
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    for name in ("cmake", "build", "source", "torch", "generator", "make-program"):
+    for name in ("cmake", "build", "source", "torch", "torch-version", "generator", "make-program"):
         parser.add_argument(f"--{name}", required=True)
     args = parser.parse_args()
     readme = pathlib.Path(args.source, "README.md").read_text()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         prefix = folder / "prefix"
-        run(args.cmake, "--install", args.build, "--prefix", prefix)
+        run(args.cmake, "--install", args.build, "--prefix", folder / "installed")
+        (folder / "installed").rename(prefix)  # nothing may depend on the folder that it was installed to
         headers = sorted(p.name for p in (prefix / "include" / "halftone").iterdir())
         assert headers == sorted(os.listdir(pathlib.Path(args.source, "include", "halftone"))), headers
         assert (prefix / "lib" / "libhalftone.so").exists() or list(prefix.glob("lib*/**/libhalftone.so"))
@@ -84,7 +116,8 @@ def main():
         (folder / "deploy.cpp").write_text(deploy)
         export_model(folder / "model.pt2")
         check_torch_is_asked_for_exactly(args, folder, prefix)
-        run(*configure(args, folder, prefix, f"-DTorch_DIR={args.torch}"))
+        check_what_builds(args, folder)
+        run(*configure(args, folder, prefix, f"-DHALFTONE_TORCH_PREFIX={args.torch}"))
         run(args.cmake, "--build", folder / "build")
         output = run(folder / "build" / "example", folder / "model.pt2")
         assert output.strip() == "[5, 3]", output

@@ -94,6 +94,27 @@ TEST(AotAutograd, CapturedGraphsGiveWhatEagerGives) {
   }
 }
 
+void must_not_run(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+  throw std::runtime_error("the other fallback saw " + op.operator_name().name);
+}
+
+// torch may take the keys for itself one day: a key has one fallback only.
+TEST(AotAutograd, KeysWithAFallbackOfTorchAreShared) {
+  TrainingModel model = training_model("mlp");
+  const StepResult expected = training_step(model, model.forward);
+  const auto graph = capture(*model.module, model.forward, model.examples);
+  std::vector<c10::RegistrationHandleRAII> others;
+  for (const TraceLevel level : {TraceLevel::kAboveAutograd, TraceLevel::kBelowAutograd}) {
+    others.push_back(c10::Dispatcher::singleton().registerFallback(
+        tracing_key(level), c10::KernelFunction::makeFromBoxedFunction<&must_not_run>(), "test"));
+  }
+  const auto shared = capture(*model.module, model.forward, model.examples);
+  EXPECT_EQ(print_graph(shared->graph()), print_graph(graph->graph()));
+  const ForwardFunction compiled = AotAutograd(nop_options())(*model.module, model.forward, model.examples);
+  expect_same_step(training_step(model, compiled), expected, model.name);
+  EXPECT_TRUE(at::relu(seeded({2})).defined()) << "other calls do not see the keys";
+}
+
 at::Tensor scalar_model(const std::vector<c10::IValue>& args) {
   return (args[0].toTensor().tanh() * args[1].toTensor()).sum();
 }

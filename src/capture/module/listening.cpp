@@ -35,13 +35,13 @@ void check_modes() {
     fail(ErrorCode::kUnsupported, "a dispatch mode of the caller is on: {}", c10::toString(extra));
 }
 
-torch::Library listen(TraceLevel level) {
+KeyRegistration listen(TraceLevel level) {
   check_modes();
-  torch::Library library(torch::Library::IMPL, "_", tracing_key(level), __FILE__, __LINE__);
-  library.fallback(level == TraceLevel::kAboveAutograd
-                       ? torch::CppFunction::makeFromBoxedFunction<&trace<TraceLevel::kAboveAutograd>>()
-                       : torch::CppFunction::makeFromBoxedFunction<&trace<TraceLevel::kBelowAutograd>>());
-  return library;
+  return register_at_key(
+      tracing_key(level),
+      level == TraceLevel::kAboveAutograd
+          ? c10::KernelFunction::makeFromBoxedFunction<&trace<TraceLevel::kAboveAutograd>>()
+          : c10::KernelFunction::makeFromBoxedFunction<&trace<TraceLevel::kBelowAutograd>>());
 }
 
 /// Dropout would fall apart above the key, into a mask of floats that backward keeps. One operator instead,
@@ -54,15 +54,12 @@ at::Tensor whole_dropout(const at::Tensor& input, double p, bool train) {
 
 /// For traces below autograd. Registered at the other level's key, which only threads that trace have
 /// switched on: no other thread's dropout goes through what is being changed here.
-std::vector<torch::Library> keep_dropout_whole(TraceLevel level) {
-  std::vector<torch::Library> libraries;
-  if (level == TraceLevel::kAboveAutograd) return libraries;
+std::pair<KeyRegistration, std::optional<torch::Library>> keep_dropout_whole(TraceLevel level) {
+  if (level == TraceLevel::kAboveAutograd) return {};
   const c10::DispatchKey above = tracing_key(TraceLevel::kAboveAutograd);
-  libraries.emplace_back(torch::Library::IMPL, "_", above, __FILE__, __LINE__);
-  libraries.back().fallback(torch::CppFunction::makeFallthrough());
-  libraries.emplace_back(torch::Library::IMPL, "aten", above, __FILE__, __LINE__);
-  libraries.back().impl("dropout", TORCH_FN(whole_dropout));
-  return libraries;
+  torch::Library dropout(torch::Library::IMPL, "aten", above, __FILE__, __LINE__);
+  dropout.impl("dropout", TORCH_FN(whole_dropout));
+  return {register_at_key(above, c10::KernelFunction::makeFallthrough()), std::move(dropout)};
 }
 
 c10::DispatchKeySet keys_of(TraceLevel level) {
@@ -74,7 +71,7 @@ c10::DispatchKeySet keys_of(TraceLevel level) {
 CaptureTurn::CaptureTurn() : lock_(take_turn()) {}
 
 Listening::Listening(Tracer& tracer)
-    : library_(listen(tracer.level())),
+    : tracing_(listen(tracer.level())),
       dropout_(keep_dropout_whole(tracer.level())),
       include_(keys_of(tracer.level())) {
   current = &tracer;

@@ -5,9 +5,11 @@
 #include <torch/library.h>
 
 #include <mutex>
-#include <vector>
+#include <optional>
+#include <utility>
 
 #include "capture/module/tracer.h"
+#include "graph/key_registration.h"
 
 namespace halftone {
 
@@ -31,8 +33,8 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 
  private:
-  torch::Library library_;               ///< registered only while somebody listens: the key is on loan
-  std::vector<torch::Library> dropout_;  ///< likewise
+  KeyRegistration tracing_;  ///< registered only while somebody listens: the key is on loan
+  std::pair<KeyRegistration, std::optional<torch::Library>> dropout_;  ///< likewise
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

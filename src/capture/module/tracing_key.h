@@ -13,7 +13,9 @@ enum class TraceLevel {
   /// Above autograd, autocast and the key of quantized tensors. torch keeps the key for tests.
   kAboveAutograd,
   /// What autograd has a formula for, and what those formulas call in backward. torch builds a fake-tensor
-  /// mode on this key; 2.13 registers nothing for it yet.
+  /// mode on this key; up to 2.15 it registers nothing for it. No other key between autograd and the
+  /// selection
+  /// of backends is free, so register_at_key() shares this one where that changes.
   kBelowAutograd,
 };
 

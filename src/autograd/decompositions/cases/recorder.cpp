@@ -3,14 +3,16 @@
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <fmt/format.h>
-#include <torch/library.h>
 
 #include <set>
+
+#include "capture/module/tracing_key.h"
+#include "graph/key_registration.h"
 
 namespace halftone {
 namespace {
 
-constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
+constexpr c10::DispatchKey kKey = tracing_key(TraceLevel::kBelowAutograd);
 
 struct Recording {
   Expansion expansion;
@@ -63,12 +65,8 @@ void listen(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit:
 
 /// Once: it takes 5 ms, and the key is off in all threads that do not ask for it.
 void register_listener() {
-  static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
-  static const bool registered = [] {
-    library.fallback(torch::CppFunction::makeFromBoxedFunction<&listen>());
-    return true;
-  }();
-  (void)registered;
+  static const KeyRegistration registered =
+      register_at_key(kKey, c10::KernelFunction::makeFromBoxedFunction<&listen>());
 }
 
 }  // namespace

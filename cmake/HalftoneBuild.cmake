@@ -43,6 +43,13 @@ macro(halftone_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endmacro()
 
+# halftone_compile_quickly(<name>): for what nobody waits for when it runs, such as the command line: -O1 compiles a fifth faster.
+function(halftone_compile_quickly name)
+  if(NOT HALFTONE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
+    target_compile_options(${name} PRIVATE -O1)
+  endif()
+endfunction()
+
 # halftone_room(<name> SOURCES … LINKS …): one folder as one static library. LINKS is the layer rule: a room can include
 # only the rooms it links.
 function(halftone_room name)

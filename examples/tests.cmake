@@ -24,7 +24,7 @@ foreach(part quantize capture training)
   halftone_test(minilm_${part}_test SOURCES minilm/${part}_test.cpp LINKS minilm_encoder LABELS examples TIMEOUT 120)
   target_compile_definitions(minilm_${part}_test PRIVATE MINILM_DIR="${MINILM_DIR}"
     MINILM_PT2="${CMAKE_BINARY_DIR}/models/minilm.pt2" EXAMPLES_DIR="${CMAKE_CURRENT_SOURCE_DIR}")
-  target_precompile_headers(minilm_${part}_test REUSE_FROM minilm_encoder)
+  halftone_test_headers(minilm_${part}_test MODULES)
 endforeach()
 # It has a limit of time, and threads that wait by spinning cost a multiple of it where the cores are shared.
 set_tests_properties(minilm_capture_test PROPERTIES ENVIRONMENT OMP_WAIT_POLICY=passive FIXTURES_REQUIRED minilm)

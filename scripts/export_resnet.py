@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Exports the ResNet-50 that ../shared/peers/vision.py measures, so that we and the peers run the same weights.
+"""Exports the ResNet-50 that the peers' vision.py measures, so that we and the peers run the same weights.
 
-    export_resnet.py -o DIR [--peers ../shared/peers]
+    export_resnet.py -o DIR --peers DIR
 
 writes DIR/resnet50.pt2 (any batch) and DIR/resnet50_calibration.safetensors, the data that the peers calibrate with.
 Run by the peers' Python: the model is transformers'.
@@ -20,8 +20,7 @@ CALLS, CALL_BATCH = 4, 2  # as vision.py's readers have them
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("-o", "--output", type=pathlib.Path, required=True, metavar="DIR")
-    shared = pathlib.Path(__file__).resolve().parents[2] / "shared" / "peers"
-    parser.add_argument("--peers", type=pathlib.Path, default=shared, metavar="DIR", help="where vision.py is")
+    parser.add_argument("--peers", type=pathlib.Path, required=True, metavar="DIR", help="where vision.py is")
     args = parser.parse_args()
     sys.path.insert(0, str(args.peers))
     import vision

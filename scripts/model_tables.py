@@ -18,7 +18,7 @@ HEADER = ["case", "what", "ms", "cosine", "/eager", "/peer"]
 def read_rows(path):
     """The measurements of a file; lines that are none (setup times) are left out."""
     rows = [row for row in map(json.loads, path.read_text().splitlines()) if "case" in row]
-    for row in rows:  # ../shared/peers writes a batch alone as a number
+    for row in rows:  # the peers write a batch alone as a number
         row["case"] = row["case"] if isinstance(row["case"], list) else [row["case"]]
     return rows
 

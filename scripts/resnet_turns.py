@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ResNet-50, ours and the peers of ../shared/peers/vision.py, in turns: one JSON line for each way and batch.
+"""ResNet-50, ours and the peers of vision.py, in turns: one JSON line for each way and batch.
 
     resnet_turns.py --halftone BUILD/halftone --model fp32=MODEL.pt2 --model int8static-7x7=MODEL.ht … --peers DIR [--rounds N]
 

@@ -1,4 +1,4 @@
-// Measurements of a model at a shape, for people or as JSON lines like those of ../shared/peers.
+// Measurements of a model at a shape, for people or as JSON lines like those of the peers' scripts.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   bench::MeasureOptions options;
   CLI::App app("An encoder in the interpreter and compiled, fp32 and quantized");
   app.add_option("MODEL", model, "MiniLM as .pt2")->required();
-  app.add_flag("--json", json, "a JSON line for each measurement, as ../shared/peers writes them");
+  app.add_flag("--json", json, "a JSON line for each measurement, as the peers' scripts write them");
   app.add_option("--seconds", options.seconds, "for each shape")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
   try {

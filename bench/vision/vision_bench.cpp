@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   CLI::App app("An image classifier in the interpreter and compiled, fp32 and quantized");
   app.add_option("MODEL", model, "What scripts/export_vit.py or export_resnet.py wrote")->required();
   app.add_option("--data", data, "what scripts/export_resnet.py wrote: static int8 instead of int8dq");
-  app.add_flag("--json", json, "a JSON line for each measurement, as ../shared/peers writes them");
+  app.add_flag("--json", json, "a JSON line for each measurement, as the peers' scripts write them");
   app.add_flag("--report", report, "only what runs by which kernel, and what is left to ATen");
   app.add_option("--seconds", options.seconds, "for each batch")->capture_default_str();
   app.add_option("--only", options.only,

@@ -13,8 +13,8 @@ struct LoadOptions {
   bool verify_checksums = true;  ///< compare each member with the CRC-32 of the container
 };
 
-/// Reads what torch.export.save of torch 2.13 to 2.15 writes. No Python, no code from the file. kNotFound, kIo,
-/// kCorruptFile with file and place; kUnsupported with every node that cannot be run and its layer.
+/// Reads what torch.export.save of torch 2.13 to 2.15 writes. No Python, no code from the file. kNotFound,
+/// kIo, kCorruptFile with file and place; kUnsupported with every node that cannot be run and its layer.
 std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options = {});
 
 /// Loads a shared library that registers custom operators. It is code: only on the caller's explicit wish.

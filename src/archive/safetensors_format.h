@@ -5,7 +5,7 @@
 
 namespace halftone {
 
-constexpr size_t kSafetensorsLengthSize = 8;                // bytes before the header, its length
+constexpr size_t kSafetensorsLengthSize = 8;               // bytes before the header, its length
 constexpr size_t kLongestSafetensorsHeader = 100'000'000;  // the format's own limit
 
 }  // namespace halftone

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kHighestRank = 64;               // torch's own limit for most operators
+constexpr size_t kHighestRank = 64;  // torch's own limit for most operators
 constexpr std::string_view kMetadataKey = "__metadata__";
 
 /// Element types that the format knows and this reader does not: a different answer than "corrupt".

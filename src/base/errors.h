@@ -17,7 +17,8 @@ template <typename... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Throws "path: what: the system's text for `error`"; kNotFound where there is no such file or folder, else kIo.
+/// Throws "path: what: the system's text for `error`"; kNotFound where there is no such file or folder, else
+/// kIo.
 [[noreturn]] void fail_errno(const std::string& path, std::string_view what, int error);
 
 }  // namespace halftone

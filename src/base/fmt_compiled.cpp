@@ -1,6 +1,6 @@
-// The functions of fmt that need no template arguments, compiled once for the components that do not know torch. Header-only
-// use cost 3 to 4 s in every file that formats a message. Components that know torch use torch's copy of fmt, which has another
-// inline namespace: src/graph/fmt_compiled.cpp.
+// The functions of fmt that need no template arguments, compiled once for the components that do not know
+// torch. Header-only use cost 3 to 4 s in every file that formats a message. Components that know torch use
+// torch's copy of fmt, which has another inline namespace: src/graph/fmt_compiled.cpp.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

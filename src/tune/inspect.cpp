@@ -63,7 +63,8 @@ struct InspectedParts {
   std::map<std::string, at::Tensor> parameters;  ///< by name
 };
 
-std::vector<SubmoduleReport> group(const GraphModule& module, const InspectedParts& parts, int depth, double total) {
+std::vector<SubmoduleReport> group(const GraphModule& module, const InspectedParts& parts, int depth,
+                                   double total) {
   std::vector<SubmoduleReport> groups;
   const auto group_of = [&](const std::string& layer) -> SubmoduleReport& {
     const std::string name = prefix_of(layer, depth);

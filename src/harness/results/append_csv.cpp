@@ -92,9 +92,7 @@ class LockedFile {
     fail_errno(what);
   }
 
-  [[noreturn]] void fail_errno(std::string_view what) const {
-    halftone::fail_errno(path_, what, errno);
-  }
+  [[noreturn]] void fail_errno(std::string_view what) const { halftone::fail_errno(path_, what, errno); }
 
   const std::string& path_;
   int fd_ = -1;

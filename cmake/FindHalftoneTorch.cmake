@@ -32,7 +32,8 @@ function(halftone_torch_at folder result)
   endforeach()
 endfunction()
 
-# Asks Python where torch is. Does not import it: that takes seconds, and a file is all we want.
+# Asks Python where torch is. Does not import it: that takes seconds, and a file is all we want. The current folder is no place to look:
+# it may have a folder named torch.
 function(halftone_torch_of_python result)
   set(${result} "" PARENT_SCOPE)
   set(python "${Python3_EXECUTABLE}")
@@ -46,7 +47,8 @@ function(halftone_torch_of_python result)
     return()
   endif()
   execute_process(
-    COMMAND "${python}" -c "import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
+    COMMAND "${python}" -c
+      "import sys; sys.path[:] = list(filter(None, sys.path)); import importlib.util as u; print(u.find_spec('torch').submodule_search_locations[0])"
     OUTPUT_VARIABLE folder OUTPUT_STRIP_TRAILING_WHITESPACE RESULT_VARIABLE failed ERROR_QUIET)
   if(NOT failed)
     halftone_torch_at("${folder}" found)

@@ -4,7 +4,10 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <ctime>
 
 #include "graph/test_support.h"
 #include "halftone/quantize.h"
@@ -58,6 +61,42 @@ TEST(QuantizeGraph, EverySchemeStaysNearTheModel) {
     EXPECT_LT(report.bytes_after, report.bytes_before);
     EXPECT_GT(cosine(run_one(*module, indices), expected), 0.97) << scheme.names.front();
   }
+}
+
+/// n residual layers, x + linear(gelu(x)): 2^n paths lead from the first weight to the result. The head is
+/// tied to the first weight.
+std::shared_ptr<GraphModule> residual_model(int layers) {
+  TensorMap tensors;
+  std::string inputs, nodes;
+  for (int i = 0; i < layers; ++i) {
+    tensors.emplace(fmt::format("l{}.weight", i), at::randn({64, 64}) / 16);
+    inputs += fmt::format("%w{0}: parameter \"l{0}.weight\" f32[64, 64] grad, ", i);
+    nodes += fmt::format(
+        "  %g{0}: f32[3, 64] = aten::gelu(%x{0})\n"
+        "  %d{0}: f32[3, 64] = aten::linear(%g{0}, %w{0})  @ \"l{0}\" \"Linear\"\n"
+        "  %x{1}: f32[3, 64] = aten::add.Tensor(%x{0}, %d{0})\n",
+        i, i + 1);
+  }
+  tensors.emplace("head.weight", tensors.at("l0.weight"));
+  const std::string text = fmt::format(
+      "graph({}%h: parameter \"head.weight\" f32[64, 64] grad, %x0: user \"x\" f32[3, 64]) {{\n{}"
+      "  %y: f32[3, 64] = aten::linear(%x{}, %h)  @ \"head\" \"Linear\"\n  return %y\n}}\n",
+      inputs, nodes, layers);
+  return module_from_text(text, tensors);
+}
+
+TEST(QuantizeGraph, TimeGrowsWithTheNodesNotWithThePaths) {
+  at::manual_seed(0);
+  const auto module = residual_model(200);
+  const at::Tensor x = at::randn({3, 64});
+  const at::Tensor expected = run_one(*module, x);
+  const std::clock_t from = std::clock();
+  const QuantizeReport report = quantize_(*module, "int8wo");
+  EXPECT_LT(static_cast<double>(std::clock() - from) / CLOCKS_PER_SEC, 20.0);
+  EXPECT_EQ(report.count(Outcome::kQuantized), 201U);
+  EXPECT_FALSE(module->tensors()->contains("l0.weight"));
+  EXPECT_FALSE(module->tensors()->contains("head.weight"));
+  EXPECT_GT(cosine(run_one(*module, x), expected), 0.999);
 }
 
 TEST(QuantizeGraph, OptionsReachTheLayers) {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "base/errors.h"
 #include "graph/operators.h"
@@ -140,23 +142,35 @@ class Rewriter {
   const PlacedWeight& weight_;
 };
 
-/// Erases nodes whose results nobody uses, from `value`'s users on, so that views of a weight do not keep it.
-void erase_dead_users(Graph& graph, Value* value) {
-  for (size_t i = 0; i < value->users().size();) {
-    Node* user = value->users()[i];
-    if (user == &graph.return_node() || has_side_effects(*user)) {
-      ++i;
-      continue;
+/// What reads one of the values, and what reads its results, to the end of the graph.
+std::unordered_set<const Node*> nodes_below(const std::vector<Value*>& values) {
+  std::unordered_set<const Node*> below;
+  std::vector<const Value*> pending(values.begin(), values.end());
+  while (!pending.empty()) {
+    const Value* value = pending.back();
+    pending.pop_back();
+    for (const Node* user : value->users()) {
+      if (below.insert(user).second)
+        pending.insert(pending.end(), user->outputs().begin(), user->outputs().end());
     }
-    for (Value* output : user->outputs()) erase_dead_users(graph, output);
-    const bool dead = std::all_of(user->outputs().begin(), user->outputs().end(),
+  }
+  return below;
+}
+
+/// Erases what stands below the values and gives results that nobody uses, so that views of a weight do not
+/// keep it. One walk over the nodes, however many paths lead through them: a residual network of n layers has
+/// 2^n.
+void erase_dead_users(Graph& graph, const std::vector<Value*>& values) {
+  const std::unordered_set<const Node*> below = nodes_below(values);
+  std::vector<Node*> last_first;
+  for (const auto& node : graph.nodes()) {
+    if (below.contains(node.get()) && !has_side_effects(*node)) last_first.push_back(node.get());
+  }
+  std::reverse(last_first.begin(), last_first.end());
+  for (Node* node : last_first) {
+    const bool dead = std::all_of(node->outputs().begin(), node->outputs().end(),
                                   [](const Value* output) { return output->users().empty(); });
-    if (dead) {
-      graph.erase(user);
-      i = 0;  // the list has changed; a user may stand in it several times
-    } else {
-      ++i;
-    }
+    if (dead) graph.erase(node);
   }
 }
 
@@ -203,22 +217,35 @@ void rewrite_use(Graph& graph, const LayerUse& use, const PlacedWeight& weight) 
 void remove_unused_weights(GraphModule& module, const std::vector<std::string>& targets) {
   Graph& graph = module.mutable_graph();
   const auto tensors = module.tensors();
+  const std::unordered_set<std::string_view> names(targets.begin(), targets.end());
+  const auto memory_of = [](const at::Tensor& tensor) -> const void* {
+    return tensor.has_storage() ? tensor.storage().unsafeGetStorageImpl() : nullptr;
+  };
+  std::unordered_multimap<const void*, at::Tensor> by_memory;  // tied weights go by several names
+  for (const std::string& target : targets) {
+    const auto found = tensors->find(target);
+    if (found != tensors->end()) by_memory.emplace(memory_of(found->second), found->second);
+  }
   const auto is_candidate = [&](const GraphInput& input) {
     if (input.kind == InputKind::kUser) return false;
+    if (names.contains(input.target)) return true;
     const auto mine = tensors->find(input.target);
-    return std::any_of(targets.begin(), targets.end(), [&](const std::string& target) {
-      if (target == input.target) return true;
-      const auto other = tensors->find(target);
-      return mine != tensors->end() && other != tensors->end() && mine->second.is_alias_of(other->second) &&
-             mine->second.storage_offset() == other->second.storage_offset() &&
-             mine->second.sizes() == other->second.sizes();
+    if (mine == tensors->end() || memory_of(mine->second) == nullptr) return false;
+    const auto [first, last] = by_memory.equal_range(memory_of(mine->second));
+    return std::any_of(first, last, [&](const auto& entry) {
+      return mine->second.storage_offset() == entry.second.storage_offset() &&
+             mine->second.sizes() == entry.second.sizes();
     });
   };
+  std::vector<Value*> candidates;
+  for (const GraphInput& input : graph.inputs()) {
+    if (is_candidate(input)) candidates.push_back(input.value);
+  }
+  erase_dead_users(graph, candidates);
+  const std::unordered_set<const Value*> wanted(candidates.begin(), candidates.end());
   for (size_t i = graph.inputs().size(); i-- > 0;) {
     const GraphInput& input = graph.inputs()[i];
-    if (!is_candidate(input)) continue;
-    erase_dead_users(graph, input.value);
-    if (!input.value->users().empty()) continue;
+    if (!wanted.contains(input.value) || !input.value->users().empty()) continue;
     module.erase_tensor(input.target);
     graph.erase_input(i);
   }

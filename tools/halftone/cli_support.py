@@ -4,6 +4,8 @@ A test file is run as FILE_test.py HALFTONE [TEST…]; it calls export() for the
 """
 import atexit
 import functools
+import hashlib
+import json
 import pathlib
 import shutil
 import subprocess
@@ -19,6 +21,23 @@ FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="halftone_cli_"))
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
 MAX_COLUMNS = 100
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def rewrite_ht(source, target, changes):
+    """A copy of a .ht file (version 2) with other metadata and right digests: what an attacker can write."""
+    data = source.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + length])
+    begin, end = header["__halftone__.digests"]["data_offsets"]
+    header["__metadata__"].update(changes)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    covered = len(text).to_bytes(8, "little") + text + data[8 + length :][:begin]
+    rows = [hashlib.sha256(covered[i : i + 2**22]).digest() for i in range(0, len(covered), 2**22)]
+    rows.append(hashlib.sha256(b"".join(rows)).digest())
+    assert 32 * len(rows) == end - begin, "the header needs a chunk more"
+    whole = covered + b"".join(rows)
+    target.write_bytes(whole + hashlib.sha256(whole).digest())
 
 
 class Classifier(nn.Module):

@@ -8,7 +8,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
-from cli_support import FOLDER, HALFTONE, CliTest, classifier, classifier_inputs, export, main
+from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, classifier, classifier_inputs, export, main, rewrite_ht
 
 export("classifier", "block", "counter", "writer", "no_samples")
 
@@ -134,6 +134,27 @@ class Run(CliTest):
         os.close(main_end)
         self.assertEqual(process.returncode, 0)
         self.assertIn(f"/{repeat}  timing".encode(), seen)
+
+
+class StoredBackend(CliTest):
+    """The backend of a .ht file is a claim of whoever wrote the file."""
+
+    def setUp(self):
+        save_file({"x": torch.ones(2, 64)}, FOLDER / "x.safetensors")
+
+    def test_a_copy_with_right_digests_runs(self):
+        rewrite_ht(GOLDEN / "v2_backend_int8dq.ht", FOLDER / "copy.ht", {})
+        self.ok("verify", "copy.ht")
+        self.ok("run", "copy.ht", "--inputs", "x.safetensors")
+
+    def test_code_may_not_come_from_a_file(self):
+        """The file names a package of machine code and gives itself the permission to run it."""
+        record = {"type": "AotInductorBackend", "config": {"allow_code": True, "package": str(FOLDER / "evil.pt2")},
+                  "device": "cpu", "state": "ACTIVE", "weights": "converted"}
+        rewrite_ht(GOLDEN / "v2_backend_int8dq.ht", FOLDER / "evil.ht", {"halftone.backend": json.dumps(record)})
+        for more in ([], ["--backend", "stored"]):
+            self.fails(1, "run", "evil.ht", "--inputs", "x.safetensors", *more, says=["evil.ht", "may not come from a file"])
+        self.fails(1, "verify", "evil.ht", says=["may not come from a file"])
 
 
 class HalftoneBackend(CliTest):

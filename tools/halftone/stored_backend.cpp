@@ -21,7 +21,16 @@ StoredBackend ready_stored_backend(const std::string& path,
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: no backend was saved with it: give --backend eager or halftone", path));
   }
+  // As load() does it: what a file may not hold is not run, whatever its config says.
+  if (!info.findings.empty()) {
+    throw Error(ErrorCode::kCorruptFile, fmt::format("{}: {}", path, fmt::join(info.findings, "; ")));
+  }
   const auto kind = make_backend_kind(info.backend.substr(0, info.backend.find('(')), info.backend_config);
+  const std::string refusal = kind->refuse_to_save();
+  if (!refusal.empty()) {
+    throw Error(ErrorCode::kUnsupported,
+                fmt::format("{}: a {} may not come from a file: {}", path, kind->type(), refusal));
+  }
   return {info.backend, kind->prepare(module, {}, {})};
 }
 

@@ -4,6 +4,7 @@
 #include <c10/core/GradMode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "command_line.h"
 #include "console.h"
@@ -81,6 +83,15 @@ int run_job(const CommandLine& line) {
   return kJobFailed;
 }
 
+/// Those that --help lists: what the program starts itself has no group.
+std::vector<std::string> command_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (!command->get_group().empty()) names.push_back(command->get_name());
+  }
+  return names;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App app(kMainDescription, "halftone");
   auto formatter = std::make_shared<SummaryFormatter>();
@@ -110,10 +121,7 @@ int parse_and_run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
     if (!line.job)
-      throw CLI::RequiredError(
-          "A command (autoquant, backends, bench, diagnose, inspect, kernels, minify, quantize, run, "
-          "schemes, "
-          "tune or verify)");
+      throw CLI::RequiredError(fmt::format("A command ({})", fmt::join(command_names(app), ", ")));
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) {
       app.exit(error);  // help and version, on stdout

@@ -69,7 +69,7 @@ std::shared_ptr<GraphModule> residual_model(int layers) {
   TensorMap tensors;
   std::string inputs, nodes;
   for (int i = 0; i < layers; ++i) {
-    tensors.emplace(fmt::format("l{}.weight", i), at::randn({64, 64}) / 16);
+    tensors.emplace(fmt::format("l{}.weight", i), at::randn({64, 64}).mul_(1.0 / 16));
     inputs += fmt::format("%w{0}: parameter \"l{0}.weight\" f32[64, 64] grad, ", i);
     nodes += fmt::format(
         "  %g{0}: f32[3, 64] = aten::gelu(%x{0})\n"

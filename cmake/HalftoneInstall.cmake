@@ -7,7 +7,9 @@ include(GNUInstallDirs)
 # built it. Torch's comes last, and counts, where torch is below our sources.
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 if(HALFTONE_TORCH)
-  add_compile_options(-fmacro-prefix-map=${halftone_torch_prefix}/include/=)
+  # GCC may spell a header of the system without the links in its path.
+  file(REAL_PATH ${halftone_torch_prefix} halftone_torch_real_prefix)
+  add_compile_options(-fmacro-prefix-map=${halftone_torch_real_prefix}/include/= -fmacro-prefix-map=${halftone_torch_prefix}/include/=)
 endif()
 
 # halftone_relative(<variable> <from> <to>): the way from one install folder to another, "../lib".

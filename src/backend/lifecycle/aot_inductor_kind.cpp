@@ -1,4 +1,6 @@
 // Packages of AOTInductor as a lifecycle backend: a .pt2 whose model is a compiled library.
+#include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <torch/csrc/inductor/aoti_package/model_package_loader.h>
 
 #include <nlohmann/json.hpp>
@@ -12,6 +14,20 @@ namespace halftone {
 namespace {
 
 constexpr const char* kType = "AotInductorBackend";
+
+/// Packages of CUDA wheels are linked with libtorch.so, which nothing else here needs, and do not say where
+/// it is: beside libtorch_cpu. Where it is not needed or not there, nothing happens.
+void load_whole_torch() {
+  static const bool tried = [] {
+    Dl_info info{};
+    if (dladdr(reinterpret_cast<const void*>(&at::get_num_threads), &info) == 0 || info.dli_fname == nullptr)
+      return false;
+    const std::string library = info.dli_fname;
+    const std::string folder = library.substr(0, library.rfind('/') + 1);
+    return dlopen((folder + "libtorch.so").c_str(), RTLD_LAZY | RTLD_GLOBAL) != nullptr;
+  }();
+  (void)tried;
+}
 
 /// Such a model has its weights inside and takes tensors only. The library lets calls of several threads take
 /// turns.
@@ -77,6 +93,7 @@ class AotInductorKind final : public BackendKind {
  private:
   std::shared_ptr<const GraphExecutor> load(std::shared_ptr<const Graph> graph) const {
     try {
+      load_whole_torch();
       return std::make_shared<const PackagedGraph>(std::move(graph), config_.package);
     } catch (const c10::Error& error) {
       fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error.what_without_backtrace());

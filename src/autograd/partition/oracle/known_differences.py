@@ -1,4 +1,5 @@
 """Where Halftone's partitions differ from torch's on the same joint graph, and why."""
+import torch
 
 DEAD_ATTENTION = ("torch leaves a copy of attention in backward that nothing reads: the operator carries the tag of random "
                   "ones, which its removal of dead code spares, although the probability of dropout is 0 here")
@@ -21,6 +22,16 @@ KNOWN = {
     ("pointwise/core", "min_cut", "backward"): ({"aten::exp": 1, "aten::mul.Tensor": 1}, MORE_VIEWS),
 }
 
+# Since 2.14 torch's joint graphs make masks (of relu, of ignored classes) where backward begins, not in forward.
+MASKS_IN_BACKWARD = tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 14)
+SAVED_MASKS = ("torch's min-cut moves the mask into forward, and saves it or leaves it there unread; ours makes it in backward, from values "
+               "that are saved anyway")
+if MASKS_IN_BACKWARD:
+    for table in ("default", "core"):
+        KNOWN[(f"transformer_layer/{table}", "min_cut", "forward")] = ({"aten::le.Scalar": -1}, SAVED_MASKS)
+        KNOWN[(f"transformer_layer/{table}", "min_cut", "backward")] = ({"aten::le.Scalar": 1}, SAVED_MASKS)
+    KNOWN[("cross_entropy/core", "min_cut", "forward")] = ({"aten::ne.Scalar": -1}, SAVED_MASKS)
+
 # Models of which min-cut, with its usual rules, saves as many bytes as default_partition of ours does (which shares memory
 # between views, as torch's does not): what backward reads are operands of matrix products, statistics of norms and inputs of
 # activations, none of which torch's min-cut computes again either.
@@ -30,6 +41,9 @@ NOTHING_TO_RECOMPUTE = {
                     "attention", "group_norm")),
     "cross_entropy/core", "transformer_layer/plain", "conv_batch_norm/plain", "activations/plain", "dropout/plain", "deep_transformer/plain",
 }
+
+if MASKS_IN_BACKWARD:  # nor does default_partition save a mask there
+    NOTHING_TO_RECOMPUTE |= {"transformer_layer/default", "transformer_layer/core"}
 
 # Models of which even torch's default_partition saves no value twice: convolutions and norms that keep their inputs.
 NOTHING_SAVED_TWICE = {"group_norm/plain", "group_norm/default"}

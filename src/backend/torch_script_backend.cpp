@@ -33,7 +33,7 @@ class ScriptedGraph final : public GraphExecutor {
     stack.insert(stack.end(), script_.numbers.begin(), script_.numbers.end());
     try {
       executor_.run(stack);
-    } catch (const c10::Error& error) {  // also with a traceback since torch 2.14
+    } catch (const c10::Error& error) {  // with a traceback, too, in torch 2.15
       fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error.what_without_backtrace()));
     } catch (const std::exception& error) {
       fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error.what()));

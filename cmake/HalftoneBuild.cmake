@@ -9,7 +9,11 @@ if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release)
 endif()
 
+# Looked for once: a ccache that `make test` installs later would change every compile command and rebuild what `make build` made.
 find_program(CCACHE ccache)
+if(NOT CCACHE)
+  set(CCACHE "" CACHE FILEPATH "the compiler cache; empty: none" FORCE)
+endif()
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # The sloppiness lets ccache serve files that use a precompiled header.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env

@@ -1,0 +1,182 @@
+#include "trial.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "checkpoint/ht_file.h"
+#include "halftone/capture.h"
+#include "halftone/checkpoint.h"
+#include "halftone/compile.h"
+#include "halftone/error.h"
+
+namespace halftone::hostile {
+namespace {
+
+using Values = std::vector<c10::IValue>;
+
+c10::IValue copied(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined() ? c10::IValue(value.toTensor().clone()) : value;
+}
+
+Values copied(const Values& values) {
+  Values copies;
+  for (const c10::IValue& value : values) copies.push_back(copied(value));
+  return copies;
+}
+
+/// Results, or the message of a halftone::Error; other exceptions go on.
+struct Answer {
+  std::optional<Values> values;
+  std::string error;
+};
+
+Answer answer_of(const std::function<Values()>& call) {
+  try {
+    at::manual_seed(1);
+    return {copied(call()), ""};
+  } catch (const Error& error) {
+    return {std::nullopt, error.what()};
+  }
+}
+
+/// Random numbers need not come in the same order.
+bool is_random(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->op() && node->op()->hasTag(at::Tag::nondeterministic_seeded)) return true;
+    for (const NamedArgument& input : node->inputs()) {
+      const auto* inner = input.value.get_if<std::shared_ptr<Graph>>();
+      if (inner && is_random(**inner)) return true;
+    }
+  }
+  return false;
+}
+
+/// Empty where equal: dtype, sizes, NaN at the same places, numbers within the kernels' rounding.
+std::string difference(const at::Tensor& a, const at::Tensor& b) {
+  if (a.scalar_type() != b.scalar_type())
+    return fmt::format("dtype {} instead of {}", toString(b.scalar_type()), toString(a.scalar_type()));
+  if (a.sizes() != b.sizes())
+    return fmt::format("sizes [{}] instead of [{}]", fmt::join(b.sizes(), ", "), fmt::join(a.sizes(), ", "));
+  if (a.numel() == 0) return "";
+  if (!a.is_floating_point()) {
+    const double share = a.ne(b).to(at::kFloat).mean().item<double>();
+    // A rounding step apart may flip a quantized value or a comparison; more of them may not differ.
+    return share > 0.1 ? fmt::format("{:.0f} % of the elements differ", 100 * share) : "";
+  }
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  if (!x.isnan().equal(y.isnan())) return "NaN at other places";
+  const at::Tensor finite = x.isfinite().logical_and(y.isfinite());
+  if (!x.masked_select(finite.logical_not())
+           .nan_to_num(0)
+           .equal(y.masked_select(finite.logical_not()).nan_to_num(0)))
+    return "infinite at other places";
+  const at::Tensor u = x.masked_select(finite), v = y.masked_select(finite);
+  if (u.numel() == 0) return "";
+  const double error = (u - v).abs().max().item<double>(), largest = u.abs().max().item<double>();
+  return error > 2e-2 * (1e-3 + largest) ? fmt::format("off by {:.3g} of {:.3g}", error, largest) : "";
+}
+
+std::string difference(const Values& a, const Values& b) {
+  if (a.size() != b.size()) return "another number of results";
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].isTensor() != b[i].isTensor()) return fmt::format("result {} is of another kind", i);
+    if (!a[i].isTensor() || !a[i].toTensor().defined()) continue;
+    const std::string found = difference(a[i].toTensor(), b[i].toTensor());
+    if (!found.empty()) return fmt::format("result {}: {}", i, found);
+  }
+  return "";
+}
+
+/// For inputs that the file gives no samples of: zeros of the sizes that the graph declares.
+Values inputs_of(const GraphModule& module) {
+  if (!module.sample_inputs.empty()) return module.sample_inputs;
+  Values inputs;
+  for (const GraphInput& input : module.graph().inputs()) {
+    if (input.kind != InputKind::kUser) continue;
+    std::vector<int64_t> sizes;
+    if (const auto& meta = input.value->meta()) {
+      for (const SymExpr& size : meta->sizes) sizes.push_back(size.as_constant().value_or(2));
+    }
+    for (const int64_t size : sizes) {
+      if (size < 0 || size > 4096) return {};
+    }
+    inputs.emplace_back(
+        at::zeros(sizes, at::TensorOptions(input.value->meta() ? input.value->meta()->dtype : at::kFloat)));
+  }
+  return inputs;
+}
+
+void note_layouts(const std::string& path, TrialResult& result) {
+  try {
+    const HtFile file = HtFile::open(path, LoadMode::kRead);
+    if (!file.metadata().has(ht::kPackedKey)) return;
+    for (const auto& record : file.metadata().json(ht::kPackedKey))
+      result.layouts.insert(record.value("layout", ""));
+  } catch (const std::exception&) {
+    // Not a readable record: nothing to count.
+  }
+}
+
+void note_steps(const CompiledModel& compiled, const Values& inputs, TrialResult& result) {
+  try {
+    for (const StepReport& step : compiled.report(inputs).steps)
+      result.steps.insert(step.target + " " + step.kernel);
+  } catch (const Error&) {
+    // There is no plan to report.
+  }
+}
+
+TrialResult try_module(const std::shared_ptr<GraphModule>& module) {
+  TrialResult result;
+  const Values inputs = inputs_of(*module);
+  std::shared_ptr<const CompiledModel> compiled;
+  const Answer eager = answer_of([&] { return Session(module).run(copied(inputs)); });
+  const Answer ours = answer_of([&] {
+    compiled = compile(module, {.threads = 1});
+    return Session(module, compiled).run(copied(inputs));
+  });
+  if (compiled) note_steps(*compiled, inputs, result);
+  result.detail = ours.error;
+  if (!eager.values && !ours.values) {
+    result.outcome = TrialResult::Outcome::kErrors;
+  } else if (!eager.values) {
+    result.detail = "the compiled model answers where the interpreter refuses: " + eager.error;
+  } else if (!ours.values) {
+    result.outcome = TrialResult::Outcome::kCautious;
+  } else if (result.detail = is_random(module->graph()) ? "" : difference(*eager.values, *ours.values);
+             result.detail.empty()) {
+    result.outcome = TrialResult::Outcome::kSame;
+  } else {
+    result.detail = "compiled and interpreted differ: " + result.detail;
+  }
+  return result;
+}
+
+}  // namespace
+
+TrialResult try_file(const std::string& path) {
+  TrialResult result;
+  try {
+    std::shared_ptr<GraphModule> module;
+    try {
+      module = path.ends_with(".ht") ? load_checkpoint(path, {.map = false})
+                                     : load_pt2(path, {.map_weights = false});
+    } catch (const Error& error) {
+      result.outcome = TrialResult::Outcome::kRefused;
+      result.detail = error.what();
+    }
+    if (module) result = try_module(module);
+  } catch (const std::exception& error) {
+    result.detail = fmt::format("an exception that is no halftone::Error: {}", error.what());
+  }
+  if (path.ends_with(".ht")) note_layouts(path, result);
+  return result;
+}
+
+}  // namespace halftone::hostile

@@ -22,6 +22,12 @@ struct Column {
 
 using Row = std::vector<std::string>;
 
+/// For the whole process: how wide tables and paragraphs may be, in place of the widths that callers name
+/// (100 for reports of the library). kWholeTables: nothing is cut, as a pipe wants it; paragraphs keep their
+/// callers' width. 0: callers' widths again. The command line sets it to the terminal's.
+inline constexpr int kWholeTables = -1;
+void set_page_width(int columns);
+
 /// The table with a header line and a rule below it, at most `width` columns wide as long as the columns that
 /// do not shrink allow it. Widths are counted in code points of UTF-8.
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, int width);

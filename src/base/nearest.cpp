@@ -6,16 +6,19 @@
 namespace halftone {
 namespace {
 
+/// Letters inserted, left out or replaced, and neighbours that changed places ("rnu" for "run") as one.
 size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
+  std::vector<size_t> older, before, row(b.size() + 1);
   std::iota(row.begin(), row.end(), size_t{0});
   for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0];
+    older = std::move(before);
+    before = row;
     row[0] = i + 1;
     for (size_t j = 0; j < b.size(); ++j) {
-      const size_t substituted = diagonal + static_cast<size_t>(a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({substituted, row[j] + 1, diagonal + 1});
+      const size_t substituted = before[j] + static_cast<size_t>(a[i] != b[j]);
+      row[j + 1] = std::min({substituted, row[j] + 1, before[j + 1] + 1});
+      const bool swapped = i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j];
+      if (swapped) row[j + 1] = std::min(row[j + 1], older[j - 1] + 1);
     }
   }
   return row[b.size()];

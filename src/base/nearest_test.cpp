@@ -22,5 +22,11 @@ TEST(NearestFirst, KeepsAllNamesAndTheOrderOfEqualOnes) {
   EXPECT_EQ(nearest_first("x", {"b", "a"}), (std::vector<std::string>{"b", "a"}));
 }
 
+TEST(NearestName, SwappedNeighboursAreOneMistake) {
+  EXPECT_EQ(nearest_name("rnu", {"tune", "run"}), "run");
+  EXPECT_EQ(nearest_name("urn", {"run"}), "run");
+  EXPECT_EQ(nearest_name("nur", {"run"}), "");  // two mistakes in three letters
+}
+
 }  // namespace
 }  // namespace halftone

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <string_view>
@@ -15,6 +17,16 @@ namespace {
 
 constexpr int kGap = 2;
 constexpr int kSmallest = 8;  // what a column that shrinks keeps
+std::atomic<int> page_width{0};
+
+int paragraph_width(int asked) {
+  const int page = page_width;
+  return page > 0 ? page : asked;
+}
+
+int table_width(int asked) {
+  return page_width == kWholeTables ? std::numeric_limits<int>::max() : paragraph_width(asked);
+}
 
 bool starts_code_point(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
@@ -82,6 +94,10 @@ std::string render_row(const std::vector<Column>& columns, const std::vector<int
 
 }  // namespace
 
+void set_page_width(int columns) {
+  page_width = columns;
+}
+
 std::string shorten(const std::string& text, int width) {
   const int length = width_of(text);
   if (length <= width) return text;
@@ -106,6 +122,7 @@ std::string shorten_name(const std::string& name, int width) {
 }
 
 std::string wrap(const std::string& text, int width) {
+  width = paragraph_width(width);
   std::string lines;
   std::string line = "-";
   std::istringstream words(text);
@@ -121,7 +138,7 @@ std::string wrap(const std::string& text, int width) {
 
 std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, int width) {
   std::vector<int> widths = natural_widths(columns, rows);
-  shrink_to(width, columns, widths);
+  shrink_to(table_width(width), columns, widths);
   Row titles;
   Row rules;
   for (size_t i = 0; i < columns.size(); ++i) {

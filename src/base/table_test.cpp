@@ -28,6 +28,19 @@ TEST(RenderTable, CutsTheColumnFurthestAboveWhatItKeeps) {
   EXPECT_THAT(table, HasSubstr(std::string(20, 'c') + "\n"));
 }
 
+TEST(RenderTable, PageWidthIsStrongerThanTheCallers) {
+  const std::string name(150, 'a');
+  set_page_width(kWholeTables);
+  EXPECT_THAT(render_table({{"a", Align::kLeft, Cut::kMiddle, 8}}, {{name}}, 100), HasSubstr(name));
+  EXPECT_THAT(wrap(std::string(60, 'b') + " " + std::string(60, 'c'), 100), HasSubstr("\n  c"));
+  set_page_width(40);
+  EXPECT_THAT(render_table({{"a", Align::kLeft, Cut::kMiddle, 8}}, {{name}}, 100),
+              HasSubstr("\n" + std::string(40, '-') + "\n"));
+  set_page_width(0);
+  EXPECT_THAT(render_table({{"a", Align::kLeft, Cut::kMiddle, 8}}, {{name}}, 100),
+              HasSubstr("\n" + std::string(100, '-') + "\n"));
+}
+
 TEST(RenderTable, CutsBelowWhatColumnsKeepWhereItMust) {
   const std::string table =
       render_table({{"a", Align::kLeft, Cut::kMiddle, 30}, {"b", Align::kLeft, Cut::kMiddle, 30}},

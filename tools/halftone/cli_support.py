@@ -6,6 +6,7 @@ import atexit
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -131,9 +132,11 @@ def export(*names):
         torch.export.save(EXPORTERS[name](), FOLDER / f"{name}.pt2")
 
 
-def run(*arguments, **options):
+def run(*arguments, env=None, **options):
+    """On a page of MAX_COLUMNS, unless `env` says otherwise."""
     command = [HALFTONE, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, timeout=120, **options)
+    env = {**os.environ, "COLUMNS": str(MAX_COLUMNS)} if env is None else env
+    return subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, timeout=120, env=env, **options)
 
 
 class CliTest(unittest.TestCase):

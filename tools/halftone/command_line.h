@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "halftone/error.h"
+
 namespace CLI {
 class App;
 }
@@ -23,6 +25,25 @@ struct CommonOptions {
   bool json = false;
   int threads = 0;  ///< 0: as many as torch wants
 };
+
+/// A wrong command line that shows only when the job begins, such as a scheme that nobody knows:
+/// kWrongCommandLine.
+class UsageError : public Error {
+ public:
+  explicit UsageError(const std::string& message) : Error(ErrorCode::kInvalidArgument, message) {}
+};
+
+/// What `parse` gives. The library's kInvalidArgument or kNotFound about a name or number that the user typed
+/// becomes a UsageError.
+template <typename Parse>
+auto parse_option(Parse&& parse) {
+  try {
+    return parse();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument && error.code() != ErrorCode::kNotFound) throw;
+    throw UsageError(error.what());
+  }
+}
 
 /// How a model's file is opened.
 struct ModelOptions {

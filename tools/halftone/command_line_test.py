@@ -1,7 +1,12 @@
 """Tests of the command line as a whole: help, exit codes, options that are checked, files that are no models."""
+import fcntl
+import os
+import pty
 import re
 import shutil
+import struct
 import subprocess
+import termios
 
 import torch
 from safetensors.torch import save_file
@@ -29,7 +34,7 @@ class CommandLine(CliTest):
 
     def test_wrong_command_lines(self):
         self.fails(2)
-        self.fails(2, "dance", says=["dance", "--help"])
+        self.fails(2, "dance", says=['no command "dance"', "--help"])
         self.fails(2, "run", says=["MODEL"])
         self.fails(2, "run", "classifier.pt2", "--no-such-option", says=["--no-such-option", "halftone run --help"])
         self.fails(2, "inspect", "classifier.pt2", "--graph", "--dot", says=["--graph", "--dot"])
@@ -50,6 +55,71 @@ class CommandLine(CliTest):
         self.fails(2, "run", "counter.pt2", "--inputs", "x", "--inputs", "x", "--outputs", "a", says=["--outputs"])
         self.fails(2, "run", "counter.pt2", "--inputs", "x", "--inputs", "x", "--outputs", "a", "--outputs", "a",
                    says=["same file"])
+
+
+    def test_misspelt_commands_and_options_get_the_nearest_name(self):
+        self.fails(2, "rnu", "counter.pt2", says=['no command "rnu"', 'did you mean "run"?', "ptq"])
+        self.fails(2, "quantise", says=['did you mean "quantize"?'])
+        self.fails(2, "run", "--repaet", "3", "counter.pt2", says=["no option --repaet", 'did you mean "--repeat"?'])
+        self.fails(2, "--json", "run", "counter.pt2", says=["behind the command", "halftone run"])
+        self.fails(2, "run", "counter.pt2", "another.pt2", says=['"another.pt2" was not expected'])
+
+    def test_help_is_a_command_too(self):
+        self.assertEqual(self.ok("help").stdout, self.ok("--help").stdout)
+        self.assertEqual(self.ok("help", "run").stdout, self.ok("run", "--help").stdout)
+
+    def test_wrong_names_are_wrong_command_lines(self):
+        for arguments in (["quantize", "counter.pt2", "--scheme", "int8", "-o", "x.ht"], ["quantize", "counter.pt2", "--scheme", "int8wo"],
+                          ["quantize", "counter.pt2", "--scheme", "int8wo", "--override", "fc1", "-o", "x.ht"],
+                          ["kernels", "--explain", "a", "b", "c", "int8wo"], ["kernels", "--explain", "1", "2", "3", "int99"],
+                          ["minify", "counter.pt2", "--backend", "foo"]):
+            self.fails(2, *arguments)
+
+
+class Width(CliTest):
+    NAMES = "a_rather_long_name_of_a_block"
+
+    def bare(self, **more):
+        return {key: value for key, value in {**os.environ, **more}.items() if key != "COLUMNS" or more}
+
+    def test_nothing_is_cut_in_a_pipe(self):
+        table = self.ok("inspect", "classifier.pt2", env=self.bare()).stdout
+        self.assertIn(self.NAMES, table)
+
+    def test_columns_says_the_width(self):
+        narrow = self.ok("inspect", "classifier.pt2", env=self.bare(COLUMNS="60")).stdout
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 75)  # columns of numbers are never cut
+        self.assertNotIn(self.NAMES, narrow)
+
+    def test_a_terminal_says_it_too(self):
+        leader, follower = pty.openpty()
+        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 230, 0, 0))
+        subprocess.run([HALFTONE, "inspect", "classifier.pt2"], stdout=follower, cwd=FOLDER, env=self.bare(), timeout=120, check=True)
+        os.close(follower)
+        text = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            text += piece
+        os.close(leader)
+        self.assertIn(self.NAMES, text.decode())
+
+
+class Outputs(CliTest):
+    def test_the_model_itself_is_not_overwritten(self):
+        shutil.copy(FOLDER / "classifier.pt2", FOLDER / "self.pt2")
+        before = (FOLDER / "self.pt2").read_bytes()
+        self.fails(2, "quantize", "self.pt2", "--scheme", "int8wo", "-o", "self.pt2", says=["the model itself", "--force"])
+        self.fails(2, "quantize", "self.pt2", "--scheme", "int8wo", "-o", "./self.pt2", says=["the model itself"])
+        self.assertEqual((FOLDER / "self.pt2").read_bytes(), before)
+
+    def test_folders_are_checked_first(self):
+        self.fails(1, "quantize", "nowhere.pt2", "--scheme", "int8wo", "-o", "no/folder/x.ht", says=["no/folder", "no such folder"])
+        self.fails(1, "quantize", "nowhere.pt2", "--scheme", "int8wo", "-o", ".", says=["directory"])
 
 
 class Files(CliTest):

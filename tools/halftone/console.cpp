@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
 #include "halftone/error.h"
 #include "halftone/log.h"
 #include "halftone/progress.h"
+#include "halftone/table.h"
 
 namespace halftone::cli {
 
@@ -27,16 +29,33 @@ void write_line(std::FILE* stream, std::string_view prefix, std::string_view mes
   std::fwrite(line.data(), 1, line.size(), stream);
 }
 
-int terminal_width() {
+/// Of the terminal that the stream is; 0 where it is none.
+int terminal_columns(int stream) {
   winsize size{};
-  if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return kColumns;
-  return std::min<int>(size.ws_col - 1, kColumns);
+  return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/// Of a progress bar.
+int terminal_width() {
+  const int columns = terminal_columns(STDERR_FILENO);
+  return columns == 0 ? kColumns : std::min(columns - 1, kColumns);
+}
+
+/// COLUMNS says it where it is set, else the terminal; a pipe or a file gets tables whole.
+int result_width() {
+  constexpr int kLeast = 40, kMost = 10000;
+  const char* columns = std::getenv("COLUMNS");
+  const int asked = columns != nullptr ? std::atoi(columns) : 0;
+  if (asked > 0) return std::clamp(asked, kLeast, kMost);
+  const int terminal = terminal_columns(STDOUT_FILENO);
+  return terminal > 0 ? std::max(terminal, kLeast) : kWholeTables;
 }
 
 }  // namespace
 
 Console::Console(Verbosity verbosity)
     : verbosity_(verbosity), shows_progress_(verbosity != Verbosity::kQuiet && isatty(STDERR_FILENO) == 1) {
+  set_page_width(result_width());
   set_log_sink([verbosity](LogLevel level, std::string_view message) {
     if (level == LogLevel::kWarning) write_line(stderr, "halftone: warning: ", message);
     if (level == LogLevel::kInfo && verbosity != Verbosity::kQuiet) write_line(stderr, "halftone: ", message);

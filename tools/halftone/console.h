@@ -10,7 +10,7 @@ namespace halftone::cli {
 
 enum class Verbosity { kQuiet, kNormal, kVerbose };
 
-/// Columns that tables and messages are made to fit.
+/// Columns that paragraphs are made to fit; tables too, but for set_page_width().
 inline constexpr int kColumns = 100;
 
 /// Not thread-safe, except that the library's log messages may come from any thread.

@@ -11,7 +11,6 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/error.h"
 #include "halftone/table.h"
 
 namespace halftone::cli {
@@ -58,15 +57,16 @@ int64_t positive(const std::string& text, const char* what) {
     used = 0;
   }
   if (used != text.size() || number < 1) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("--explain: {} is \"{}\", not a positive integer", what, text));
+    throw UsageError(fmt::format("--explain: {} is \"{}\", not a positive integer", what, text));
   }
   return number;
 }
 
 void explain(const std::vector<std::string>& problem, const CommonOptions& common, Console& console) {
-  const auto choices = explain_kernels(positive(problem[0], "M"), positive(problem[1], "N"),
-                                       positive(problem[2], "K"), problem[3]);
+  const auto choices = parse_option([&] {
+    return explain_kernels(positive(problem[0], "M"), positive(problem[1], "N"), positive(problem[2], "K"),
+                           problem[3]);
+  });
   if (common.json) {
     nlohmann::ordered_json report = {{"instruction_set", active_instruction_set()},
                                      {"kernels", nlohmann::json::array()}};

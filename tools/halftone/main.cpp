@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
 #include <memory>
 #include <new>
@@ -17,6 +18,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/error.h"
+#include "halftone/names.h"
 #include "halftone/version.h"
 
 namespace halftone::cli {
@@ -71,6 +73,9 @@ int run_job(const CommandLine& line) {
     line.job(console);
     console.flush();
     return line.exit_code;
+  } catch (const UsageError& error) {
+    Console::error(one_paragraph(error.what()));
+    return kWrongCommandLine;
   } catch (const Error& error) {
     Console::error(one_paragraph(error.what()));
   } catch (const c10::Error& error) {
@@ -90,6 +95,55 @@ std::vector<std::string> command_names(const CLI::App& app) {
     if (!command->get_group().empty()) names.push_back(command->get_name());
   }
   return names;
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+/// The first word must name a command. "help" and "help COMMAND" are as good as --help.
+std::vector<std::string> command_first(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty()) return words;
+  if (words.front() == "help") {
+    words.erase(words.begin());
+    words.resize(std::min<size_t>(words.size(), 1));
+    words.emplace_back("--help");
+  }
+  const std::string& first = words.front();
+  const auto commands = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == first; });
+  if (!commands.empty()) return words;
+  const std::vector<std::string> known = command_names(app);
+  if (!first.starts_with("-"))
+    throw UsageError(fmt::format("there is no command \"{}\"{}. There are: {}", first,
+                                 did_you_mean(first, known), fmt::join(known, ", ")));
+  const auto command = std::find_if(words.begin(), words.end(), [&](const std::string& word) {
+    return std::find(known.begin(), known.end(), word) != known.end();
+  });
+  if (command != words.end() && first != "--help" && first != "-h" && first != "--version")
+    throw UsageError(fmt::format("options stand behind the command: halftone {} … {}", *command, first));
+  return words;
+}
+
+/// What the parser could not place, as a sentence.
+std::string unexpected(const CLI::App& app, const CLI::ParseError& error) {
+  const auto commands = app.get_subcommands();
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) == nullptr || commands.empty()) return error.what();
+  const CLI::App& command = *commands.front();
+  std::vector<std::string> left = app.remaining(/*recurse=*/true);
+  const auto option =
+      std::find_if(left.begin(), left.end(), [](const std::string& word) { return word.starts_with("-"); });
+  if (option == left.end()) {
+    return left.empty()
+               ? error.what()
+               : fmt::format("\"{}\" was not expected behind halftone {}", left.front(), command.get_name());
+  }
+  const std::string name = option->substr(0, option->find('='));
+  return fmt::format("halftone {} has no option {}{}", command.get_name(), name,
+                     did_you_mean(name, option_names(command)));
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -119,7 +173,9 @@ int parse_and_run(int argc, char** argv) {
   add_tune(app, line);
   add_verify(app, line);
   try {
-    app.parse(argc, argv);
+    std::vector<std::string> words = command_first(app, {argv + 1, argv + argc});
+    std::reverse(words.begin(), words.end());  // as the parser takes them
+    app.parse(std::move(words));
     if (!line.job)
       throw CLI::RequiredError(fmt::format("A command ({})", fmt::join(command_names(app), ", ")));
   } catch (const CLI::ParseError& error) {
@@ -128,8 +184,11 @@ int parse_and_run(int argc, char** argv) {
       return kDone;
     }
     const auto named = app.get_subcommands();
-    Console::error(fmt::format("{}\nSee: halftone{} --help", error.what(),
+    Console::error(fmt::format("{}\nSee: halftone{} --help", unexpected(app, error),
                                named.empty() ? "" : " " + named.front()->get_name()));
+    return kWrongCommandLine;
+  } catch (const UsageError& error) {
+    Console::error(fmt::format("{}\nSee: halftone --help", error.what()));
     return kWrongCommandLine;
   }
   return run_job(line);

@@ -85,7 +85,7 @@ MinifiedCase search(const MinifyRequest& options, const GraphCase& start, const 
 }
 
 void minify_model(const MinifyRequest& options, const CommonOptions& common, Console& console) {
-  const GraphCompiler backend = lookup_backend(options.backend);
+  const GraphCompiler backend = parse_option([&] { return lookup_backend(options.backend); });
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   std::vector<std::string> files;
   if (!options.inputs.empty()) files.push_back(options.inputs);
@@ -113,7 +113,7 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
 }
 
 void check(const MinifyRequest& options, const CommonOptions& common, Console& console) {
-  const GraphCompiler backend = lookup_backend(options.backend);
+  const GraphCompiler backend = parse_option([&] { return lookup_backend(options.backend); });
   const SavedCase saved = load_case(options.check);
   const auto failure = find_failure(saved.graph_case, backend, options.minify);
   if (failure) {

@@ -17,6 +17,7 @@
 #include "halftone/quantize_static.h"
 #include "halftone/table.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {
@@ -44,7 +45,8 @@ struct PtqRequest {
   int64_t batch = 0;
   std::string backend_config = "x86", qconfig;
   StaticInt8Bits bits;
-  std::string statistics, statistics_out, output;
+  std::string statistics, statistics_out;
+  OutputOptions output;
   bool reference = false, require_all = false, report = false;
 };
 
@@ -83,14 +85,14 @@ void print_ptq(const PtqRequest& request, const StaticInt8Result& result, const 
                Console& console) {
   if (common.json) {
     auto json = nlohmann::ordered_json::parse(result.to_json());
-    if (!request.output.empty()) json["output"] = request.output;
+    if (!request.output.path.empty()) json["output"] = request.output.path;
     return console.result(json.dump() + "\n");
   }
   constexpr size_t kWorstLayers = 5;
   console.result(result.to_text(request.report ? result.errors.size() : kWorstLayers));
-  if (!request.output.empty())
-    console.info(fmt::format("wrote {} ({}); to run it: halftone run {}", request.output,
-                             describe_bytes(file_bytes(request.output)), request.output));
+  if (!request.output.path.empty())
+    console.info(fmt::format("wrote {} ({}); to run it: halftone run {}", request.output.path,
+                             describe_bytes(file_bytes(request.output.path)), request.output.path));
 }
 
 /// A file that is written is not yet a file that is good.
@@ -105,12 +107,13 @@ void warn_of_loss(const StaticInt8Result& result, Console& console) {
 }
 
 void run_ptq(const PtqRequest& request, const CommonOptions& common, Console& console) {
-  for (const std::string& path : {request.output, request.statistics_out}) require_folder_of(path);
+  for (const OutputOptions& output : {request.output, {request.statistics_out, request.output.force}})
+    require_writable(output, request.model.path);
   const std::shared_ptr<GraphModule> module = open_model(request.model);
   const StaticInt8Result result = quantize_model(request, *module, console);
   if (!request.statistics_out.empty()) write_text(request.statistics_out, result.statistics);
-  if (!request.output.empty())
-    save_checkpoint(request.reference ? *result.reference : *result.module, request.output);
+  if (!request.output.path.empty())
+    save_checkpoint(request.reference ? *result.reference : *result.module, request.output.path);
   print_ptq(request, result, common, console);
   warn_of_loss(result, console);
 }
@@ -164,9 +167,8 @@ void add_ptq(CLI::App& app, CommandLine& line) {
       ->type_name("S.json");
   command->add_option("--statistics-out", request->statistics_out, "Write what was seen")
       ->type_name("S.json");
-  command->add_option("-o,--output", request->output, "The checkpoint to write")
-      ->type_name("OUT.ht")
-      ->required();
+  add_output_options(*command, request->output, "The checkpoint to write");
+  command->get_option("--output")->required();
   command->add_flag("--reference", request->reference,
                     "Write the reference graph (explicit quantize and dequantize) instead");
   command->add_flag("--report", request->report, "The loss of every layer, not of the worst five");

@@ -13,9 +13,9 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/checkpoint.h"
-#include "halftone/error.h"
 #include "halftone/table.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "scheme_options.h"
 
 namespace halftone::cli {
@@ -36,7 +36,7 @@ constexpr const char* kQuantizeExamples = R"(Examples:
 struct QuantizeRequest {
   ModelOptions model;
   SchemeOptions scheme;
-  std::string output;
+  OutputOptions output;
   bool dry_run = false;
   bool packed = false;
 };
@@ -46,22 +46,22 @@ void quantize_by_measuring(const QuantizeRequest& options, const CommonOptions& 
   const SchemeOptions& scheme = options.scheme;
   if (scheme.group_size > 0 || scheme.weight_bits > 0 || !scheme.overrides.empty() ||
       scheme.min_weights > 0 || scheme.embeddings || options.packed || options.dry_run) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "--scheme autoquant takes --include, --exclude and -o only; everything else: halftone "
-                "autoquant --help");
+    throw UsageError(
+        "--scheme autoquant takes --include, --exclude and -o only; everything else: halftone "
+        "autoquant --help");
   }
   AutoquantRequest request;
   request.model = options.model;
   request.include = scheme.include;
   request.exclude = scheme.exclude;
-  request.output = options.output;
+  request.output = options.output.path;
   run_autoquant(request, common, console);
 }
 
 void quantize(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
-  if (options.output.empty() && !options.dry_run) {
-    throw Error(ErrorCode::kInvalidArgument, "-o OUT.ht is missing (or --dry-run, to write nothing)");
-  }
+  if (options.output.path.empty() && !options.dry_run)
+    throw UsageError("-o OUT.ht is missing (or --dry-run, to write nothing)");
+  require_writable(options.output, options.model.path);
   if (options.scheme.scheme == "autoquant") return quantize_by_measuring(options, common, console);
   const QuantConfig config = config_of(options.scheme);
   QuantizeOptions layers = layers_of(options.scheme);
@@ -76,11 +76,12 @@ void quantize(const QuantizeRequest& options, const CommonOptions& common, Conso
     };
     report = quantize_(*module, config, layers);
   }
-  if (!options.dry_run) save_checkpoint(*module, options.output, {.packed = options.packed});
+  if (!options.dry_run) save_checkpoint(*module, options.output.path, {.packed = options.packed});
   console.result(common.json ? report.to_json() + "\n" : report.to_text());
   if (options.dry_run) return console.info("a dry run: nothing was written");
-  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(options.output));
-  console.info(fmt::format("wrote {} ({})", options.output, describe_bytes(bytes)));
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(options.output.path));
+  console.info(fmt::format("wrote {} ({}); to run it: halftone run {}", options.output.path,
+                           describe_bytes(bytes), options.output.path));
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ void add_quantize(CLI::App& app, CommandLine& line) {
   command->footer(kQuantizeExamples);
   add_model_options(*command, options->model);
   add_scheme_options(*command, options->scheme);
-  command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");
+  add_output_options(*command, options->output, "The checkpoint to write");
   command->add_flag("--packed", options->packed, "Also store weights as this machine's kernels want them");
   command->add_flag("--dry-run", options->dry_run, "Only print what would become of each layer");
   add_common_options(*command, line.common);

@@ -49,7 +49,7 @@ class Quantize(CliTest):
 
     def test_nothing_is_silent(self):
         quantize = ("quantize", "classifier.pt2", "-o", "no.ht", "--scheme")
-        self.fails(1, *quantize, "int8w", says=["int8w", "int8wo"])
+        self.fails(2, *quantize, "int8w", says=["int8w", "int8wo"])
         self.fails(1, *quantize, "int4wo", says=["group size 32 does not divide 16", self.BLOCK + ".0"])
         self.fails(1, *quantize, "int8wo", "--include", "nothing", says=["include pattern", "nothing", "embedding"])
         self.fails(1, *quantize, "int8wo", "--min-weights", "100000", says=["nothing to quantize", "fewer than"])

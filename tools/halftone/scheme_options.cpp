@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "halftone/error.h"
+#include "command_line.h"
 
 namespace halftone::cli {
 
@@ -13,7 +13,9 @@ namespace {
 
 /// A scheme's name, or a config as JSON: {"type": …}.
 QuantConfig parse_scheme(const std::string& text) {
-  return text.starts_with("{") ? QuantConfig::from_json(text) : QuantConfig(std::string_view(text));
+  return parse_option([&] {
+    return text.starts_with("{") ? QuantConfig::from_json(text) : QuantConfig(std::string_view(text));
+  });
 }
 
 QuantConfig with_field(const QuantConfig& config, const std::vector<std::string>& names, int value,
@@ -22,10 +24,9 @@ QuantConfig with_field(const QuantConfig& config, const std::vector<std::string>
   for (const std::string& name : names) {
     if (!fields.contains(name)) continue;
     fields[name] = value;
-    return QuantConfig::of_type(config.type(), fields.dump());
+    return parse_option([&] { return QuantConfig::of_type(config.type(), fields.dump()); });
   }
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{}: {} has no such field", option, config.describe()));
+  throw UsageError(fmt::format("{}: {} has no such field", option, config.describe()));
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ QuantizeOptions layers_of(const SchemeOptions& options) {
   for (const std::string& text : options.overrides) {
     const size_t equals = text.rfind('=');
     if (equals == std::string::npos || equals == 0) {
-      throw Error(ErrorCode::kInvalidArgument, fmt::format("--override: \"{}\" is not REGEX=SCHEME", text));
+      throw UsageError(fmt::format("--override: \"{}\" is not REGEX=SCHEME", text));
     }
     layers.overrides.emplace_back(text.substr(0, equals), parse_scheme(text.substr(equals + 1)));
   }

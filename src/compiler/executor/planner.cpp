@@ -451,8 +451,11 @@ Slot Planner::define_by_aten(const Node& node, const std::string& reason) {
 
 Operand Planner::scratch(size_t bytes) {
   const int buffer = static_cast<int>(plan_->buffers.size());
-  plan_->buffers.push_back(
-      {.kind = Buffer::Kind::kArena, .bytes = bytes, .first = next_step(), .last = next_step()});
+  plan_->buffers.push_back({.kind = Buffer::Kind::kArena,
+                            .bytes = bytes,
+                            .first = next_step(),
+                            .last = next_step(),
+                            .scratch = true});
   return {buffer, 0};
 }
 

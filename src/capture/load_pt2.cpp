@@ -11,6 +11,7 @@
 #include "capture/signature.h"
 #include "capture/supported.h"
 #include "capture/treespec.h"
+#include "graph/check_shapes.h"
 #include "halftone/capture.h"
 
 namespace halftone {
@@ -114,6 +115,14 @@ void check_sound(const Graph& graph, const std::string& file) {
   }
 }
 
+void check_declared_shapes(const GraphModule& module) {
+  try {
+    check_shapes(module);
+  } catch (const Error& error) {
+    fail(ErrorCode::kCorruptFile, "{}: {}", module.name, error.what());
+  }
+}
+
 std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& options) {
   const Pt2Archive archive(path, options);
   Pt2Context context;
@@ -151,6 +160,7 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   module->name = path;
   read_shape_constraints(context, program, description.argument_names, *module);
   module->notes = std::move(context.notes);
+  check_declared_shapes(*module);
   return module;
 }
 

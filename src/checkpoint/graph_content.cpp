@@ -12,6 +12,7 @@
 #include "checkpoint/sample_values.h"
 #include "checkpoint/versions.h"
 #include "graph/allowed_operators.h"
+#include "graph/check_shapes.h"
 
 namespace halftone {
 namespace {
@@ -112,6 +113,7 @@ std::shared_ptr<GraphModule> restore_graph(const HtFile& file) {
   module->guards = std::move(metadata.guards);
   module->notes = std::move(metadata.notes);
   module->name = file.name();
+  check_shapes(*module);
   if (!metadata.packed.empty()) {
     const auto loaded = module->tensors();
     for (std::string& note :

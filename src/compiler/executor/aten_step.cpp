@@ -47,12 +47,18 @@ bool may_share_memory(const at::Tensor& result, const c10::IValue& operand) {
   return false;
 }
 
+/// Later steps rely on what was planned, which the graph may have declared wrongly.
+void require_planned(const at::Tensor& result, const Slot& slot) {
+  if (!result.defined() || !result.device().is_cpu() || result.layout() != at::kStrided)
+    fail(ErrorCode::kInvalidArgument, "gave no dense tensor on the CPU");
+  if (result.sizes() == slot.sizes() && result.scalar_type() == slot.dtype()) return;
+  fail(ErrorCode::kInvalidArgument, "gave {} {} where {} {} is declared", c10::toString(result.scalar_type()),
+       c10::str(result.sizes()), c10::toString(slot.dtype()), c10::str(slot.sizes()));
+}
+
 at::Tensor settle(at::Tensor result, const Slot& slot, const std::vector<c10::IValue>& operands) {
-  if (result.sizes() != slot.sizes() || result.scalar_type() != slot.dtype()) {
-    fail(ErrorCode::kInternal, "gave {} {} where {} {} was planned", c10::toString(result.scalar_type()),
-         c10::str(result.sizes()), c10::toString(slot.dtype()), c10::str(slot.sizes()));
-  }
-  bool copy = !same_layout(result, slot);
+  require_planned(result, slot);
+  bool copy = !same_layout(result, slot) || result.is_conj() || result.is_neg();
   for (const c10::IValue& operand : operands) copy = copy || may_share_memory(result, operand);
   if (!copy) return result;
   at::Tensor fresh = at::empty_strided(slot.sizes(), slot.strides(), result.options());
@@ -77,6 +83,17 @@ at::Tensor tensor_at(const Slot& slot, const Frame& frame) {
                            tensor.storage_offset() + slot.meta.storage_offset());
 }
 
+namespace {
+
+/// An operator that writes in place may still make room elsewhere.
+void require_same_memory(const at::Tensor& result, const Slot& slot, const Frame& frame) {
+  require_planned(result, slot);
+  if (result.numel() > 0 && result.const_data_ptr() != frame.at<const void>(slot.operand()))
+    fail(ErrorCode::kUnsupported, "moved the memory that it writes to");
+}
+
+}  // namespace
+
 void AtenStep::run(Frame& frame) const {
   std::vector<c10::IValue> operands;
   operands.reserve(operands_.size());
@@ -90,6 +107,10 @@ void AtenStep::run(Frame& frame) const {
   for (size_t i = 0; i < outputs_.size(); ++i) {
     const Slot& slot = outputs_[i].slot;
     if (!slot.meta.defined()) continue;
+    if (outputs_[i].in_place) {
+      require_same_memory(stack[i].toTensor(), slot, frame);
+      continue;
+    }
     at::Tensor result = settle(stack[i].toTensor(), slot, operands);
     frame.pointers[static_cast<size_t>(slot.buffer)] = static_cast<std::byte*>(result.data_ptr());
     frame.tensors[static_cast<size_t>(slot.buffer)] = std::move(result);

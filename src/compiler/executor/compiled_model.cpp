@@ -10,6 +10,7 @@
 #include "compiler/executor/planner.h"
 #include "compiler/executor/run_plan.h"
 #include "compiler/passes/passes.h"
+#include "graph/check_shapes.h"
 #include "graph/input_check.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
@@ -73,8 +74,9 @@ struct CompiledModel::State {
   void refuse_without_session() const {
     if (!needs_session.empty()) fail(ErrorCode::kState, "{}: {}", module->name, needs_session);
   }
-  std::shared_ptr<const PlanEntry> make(const CallInputs& inputs, PlanKey key,
-                                        const SymbolBindings& bindings) const;
+  /// `user`: one for each user input.
+  std::shared_ptr<const PlanEntry> make(const CallInputs& inputs, const std::vector<c10::IValue>& user,
+                                        PlanKey key, const SymbolBindings& bindings) const;
   /// For calls without a session: checks the inputs where they are new.
   std::shared_ptr<const PlanEntry> entry(const std::vector<c10::IValue>& inputs) const;
   std::vector<c10::IValue> interpret(const CallInputs& inputs, const NodeHook* hook) const {
@@ -83,8 +85,11 @@ struct CompiledModel::State {
   void add_source(const GraphInput& input, const TensorMap& tensors, bool changes);
 };
 
-std::shared_ptr<const PlanEntry> CompiledModel::State::make(const CallInputs& inputs, PlanKey key,
+std::shared_ptr<const PlanEntry> CompiledModel::State::make(const CallInputs& inputs,
+                                                            const std::vector<c10::IValue>& user, PlanKey key,
                                                             const SymbolBindings& bindings) const {
+  // Passes took nodes out where the graph declares that they change nothing: it must be true for these sizes.
+  check_shapes(*module, user, bindings);
   auto made = std::make_shared<PlanEntry>();
   try {
     compiler::PlanInputs plan_inputs{inputs.collect(), {}, bindings, threads_now(), convolutions};
@@ -109,7 +114,7 @@ std::shared_ptr<const PlanEntry> CompiledModel::State::entry(const std::vector<c
   if (!plain)
     fail(ErrorCode::kUnsupported, "{}: an input is neither a dense tensor on the CPU nor a number",
          module->name);
-  return make(call, key, bindings);
+  return make(call, inputs, key, bindings);
 }
 
 CompiledModel::CompiledModel(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -121,7 +126,7 @@ std::vector<c10::IValue> CompiledModel::run(const ExecutorCall& call) const {
   PlanKey key;
   if (!compiler::make_key(inputs, state_->threads_now(), key)) return state_->interpret(inputs, call.hook);
   auto ready = state_->plans->find(key);
-  if (!ready) ready = state_->make(inputs, std::move(key), call.bindings);
+  if (!ready) ready = state_->make(inputs, call.inputs, std::move(key), call.bindings);
   if (!ready->plan) return ready->interpreter->run(inputs.collect(), call.hook);
   const ActiveRun active;
   return run_plan(*ready->plan, inputs, active.share_of(ready->plan->threads), call.hook);

@@ -79,6 +79,10 @@ std::unique_ptr<Step> lower_attention(const Node& node, Planner& planner, std::s
                    .dv = v->meta.size(3),
                    .causal = planner.constant(node, "causal").toBool()};
   const kernels::AttentionProblem& problem = step->problem;
+  if (k->meta.size(3) != problem.d || v->meta.size(2) != problem.n) {
+    reason = "rows of keys and values do not fit";  // the operator says so too
+    return nullptr;
+  }
   if (k->meta.size(0) != problem.batch || v->meta.size(0) != problem.batch ||
       v->meta.size(1) != problem.kv_heads || problem.kv_heads == 0 || problem.heads % problem.kv_heads != 0) {
     reason = "batches or heads are broadcast";

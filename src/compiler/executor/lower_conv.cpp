@@ -85,6 +85,7 @@ class ConvLowering {
   std::unique_ptr<Step> lower() {
     if (!read()) return nullptr;
     read_shape();
+    kernels::check_conv_shape("halftone::conv", step_->shape);
     if (planner_.convolutions() != ConvChoice::kHalftone && step_->shape.batch > 0) {
       if (auto mkldnn = try_mkldnn_step()) return mkldnn;
     }
@@ -121,6 +122,10 @@ class ConvLowering {
     }
     const Slot* residual = planner_.tensor(node_, "residual");
     if (residual && residual->dtype() != at::kFloat) return refuse("the residual is not float32");
+    const std::vector<int64_t> out = planner_.sizes_of(node_.output());
+    if (residual && residual->sizes() != c10::IntArrayRef(out)) return refuse("the residual is broadcast");
+    if (step_->bias.defined() && step_->bias.sizes() != c10::IntArrayRef{out.at(1)})
+      return refuse("the bias is not one number for each channel");
     step_->activate.kind = conv_activation_named(planner_.constant(node_, "activation").toStringRef());
     if (step_->activate.kind == ConvActivation::kClamp) {
       step_->activate.lo = static_cast<float>(planner_.constant(node_, "lo").toDouble());

@@ -91,14 +91,24 @@ std::unique_ptr<Step> lower_float(const Node& node, Planner& planner, const Slot
   return step;
 }
 
+/// The scales or zero points of a table, where they are constant too.
+at::Tensor table_part(const Node& node, const Planner& planner, std::string_view name) {
+  const Slot* slot = planner.tensor(node, name);
+  const at::Tensor part = slot ? planner.weight(*slot) : at::Tensor();
+  return part.defined() ? part.contiguous() : part;
+}
+
 std::unique_ptr<Step> lower_quantized(const Node& node, Planner& planner, const Slot& indices,
-                                      const at::Tensor& table) {
+                                      const at::Tensor& table, std::string& reason) {
   auto step = std::make_unique<QuantizedEmbeddingStep>();
   const bool int4 = node.is("halftone::int4_embedding");
   step->table = table.contiguous();
-  step->scale = planner.weight(*planner.tensor(node, "scale")).contiguous();
-  if (int4 && planner.tensor(node, "zero_point")) {
-    step->zero_point = planner.weight(*planner.tensor(node, "zero_point")).contiguous();
+  step->scale = table_part(node, planner, "scale");
+  if (int4) step->zero_point = table_part(node, planner, "zero_point");
+  const bool has_zeros = int4 && planner.tensor(node, "zero_point");
+  if (!step->scale.defined() || step->zero_point.defined() != has_zeros) {
+    reason = "scales or zero points are not constant";
+    return nullptr;
   }
   step->problem.count = indices.numel();
   step->problem.rows = table.size(0);
@@ -133,7 +143,7 @@ std::unique_ptr<Step> lower_embedding(const Node& node, Planner& planner, std::s
   if (node.is("halftone::bf16_embedding") && table.scalar_type() == at::kBFloat16) {
     return lower_float(node, planner, indices, table);
   }
-  if (!node.is("aten::embedding")) return lower_quantized(node, planner, indices, table);
+  if (!node.is("aten::embedding")) return lower_quantized(node, planner, indices, table, reason);
   if (table.scalar_type() != at::kFloat) {
     reason = "the table is not float32";
     return nullptr;

@@ -192,10 +192,15 @@ std::unique_ptr<Step> lower_int8_dequantize(const Node& node, Planner& planner, 
     reason = "the result shall lie otherwise than the integers do";
     return nullptr;
   }
+  const int64_t zero_point = planner.constant(node, "zero_point").toInt();
+  if (zero_point < -128 || zero_point > 255) {
+    reason = "a zero point that is no byte";
+    return nullptr;
+  }
   const Slot q = *x;
   auto step = std::make_unique<Int8DequantizeStep>();
   step->params = {static_cast<float>(planner.constant(node, "scale").toDouble()),
-                  static_cast<int32_t>(planner.constant(node, "zero_point").toInt())};
+                  static_cast<int32_t>(zero_point)};
   step->is_signed = q.dtype() == at::kChar;
   step->count = q.numel();
   step->x = q.operand();

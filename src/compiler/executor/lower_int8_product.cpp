@@ -147,6 +147,11 @@ std::unique_ptr<Step> lower_int8_conv(const Node& node, Planner& planner, std::s
 }
 
 std::unique_ptr<Step> lower_int8_linear(const Node& node, Planner& planner, std::string& reason) {
+  const Slot* x = planner.tensor(node, "x");
+  if (!x || x->numel() == 0) {
+    reason = "no elements";
+    return nullptr;
+  }
   return Int8ProductLowering(node, planner, reason).lower(/*linear=*/true);
 }
 

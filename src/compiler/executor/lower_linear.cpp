@@ -271,13 +271,21 @@ class LinearLowering {
         return refuse("the bias is not constant");
       output_.bias = output_.bias.contiguous();
     }
+    if (parts_.empty() || parts_[0].dim() != 2) return refuse("the weight is no matrix");
+    output_.n = parts_[0].size(0);
+    if (output_.bias.defined() && output_.bias.sizes() != c10::IntArrayRef{output_.n})
+      return refuse("the bias is broadcast");
     const Slot* residual = planner_.tensor(node_, "residual");
     if (residual && residual->dtype() != at::kFloat) return refuse("the residual is not float32");
+    if (residual && residual->sizes() != c10::IntArrayRef(result_sizes()))
+      return refuse("the residual is broadcast");
+    if (quantized_ && (!planner_.tensor(node_, "x_scale")->meta.is_contiguous() ||
+                       !planner_.tensor(node_, "x_zero_point")->meta.is_contiguous()))
+      return refuse("scales or zero points of rows are no neighbours");
     format_ = planner_.constant(node_, "format").toStringRef();
     attributes_ = planner_.constant(node_, "attributes").toIntVector();
     output_.activation = activation_named(planner_.constant(node_, "activation").toStringRef());
     output_.row_format = planner_.constant(node_, "symmetric").toBool() ? RowFormat::kS8 : RowFormat::kU8;
-    output_.n = parts_.at(0).size(0);
     if (format_ == "fp8" && attributes_.at(0) != 0 && attributes_.at(1) != 0) {
       return refuse("fp8 activations with one scale for all rows: no kernel");
     }
@@ -286,9 +294,14 @@ class LinearLowering {
     return true;
   }
 
-  void define_outputs() {
+  std::vector<int64_t> result_sizes() const {
     std::vector<int64_t> sizes = planner_.tensor(node_, "x")->sizes().vec();
     sizes.back() = output_.n;
+    return sizes;
+  }
+
+  void define_outputs() {
+    const std::vector<int64_t> sizes = result_sizes();
     if (planner_.is_used(node_.output(0))) output_.y = planner_.define(node_.output(0), at::kFloat, sizes);
     if (!planner_.is_used(node_.output(1))) return;
     const auto bytes = output_.row_format == RowFormat::kS8 ? at::kChar : at::kByte;

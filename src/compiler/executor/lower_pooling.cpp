@@ -89,6 +89,9 @@ class PoolLowering {
     const bool reduces = node_.is("aten::mean.dim") || node_.is("aten::amax");
     const int64_t wanted = reduces ? x->meta.dim() : pooled_rank();
     if (x->meta.dim() != wanted) return refuse("not a batch");
+    // Runs are listed for each pixel, also where there is no channel.
+    if (x->numel() == 0 || c10::multiply_integers(planner_.sizes_of(node_.output())) == 0)
+      return refuse("an empty tensor");
     const auto rows = try_rows(channels_at_the_end(*x));
     if (!rows) return refuse("the channels are not last in memory");
     step_->x = *rows;
@@ -115,7 +118,9 @@ class PoolLowering {
 
   bool read_reduction(const Slot& x) {
     std::vector<bool> reduced(static_cast<size_t>(x.meta.dim()), false);
-    for (const int64_t dim : planner_.constant(node_, "dim").toIntVector())
+    const c10::IValue dims = planner_.constant(node_, "dim");
+    if (dims.isNone()) return reason_ = "over all dimensions", false;
+    for (const int64_t dim : dims.toIntVector())
       reduced[static_cast<size_t>(dim < 0 ? dim + x.meta.dim() : dim)] = true;
     const bool pixels = !reduced[0] && !reduced[1] && std::count(reduced.begin(), reduced.end(), false) == 2;
     if (!pixels || node_.output()->meta()->dtype != at::kFloat || x.numel() == 0) {

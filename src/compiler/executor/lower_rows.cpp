@@ -97,12 +97,13 @@ class NormStep final : public Step {
   std::string kernel() const override { return chosen->name; }
 };
 
-/// An optional float32 weight; false where it is something else.
-bool read_weight(const Node& node, Planner& planner, std::string_view name, at::Tensor& weight) {
+/// An optional float32 weight as long as a row; false where it is something else.
+bool read_weight(const Node& node, Planner& planner, std::string_view name, int64_t k, at::Tensor& weight) {
   const Slot* slot = planner.tensor(node, name);
   if (!slot) return true;
   weight = planner.weight(*slot);
-  if (!weight.defined() || weight.scalar_type() != at::kFloat) return false;
+  if (!weight.defined() || weight.scalar_type() != at::kFloat || weight.sizes() != c10::IntArrayRef{k})
+    return false;
   weight = weight.contiguous();
   return true;
 }
@@ -128,8 +129,14 @@ std::unique_ptr<Step> lower_norm(const Node& node, Planner& planner, std::string
     reason = "not float32";
     return nullptr;
   }
-  if (!read_weight(node, planner, "gamma", step->gamma) || !read_weight(node, planner, "beta", step->beta)) {
-    reason = "gamma or beta is not a float32 constant";
+  const int64_t k = x->sizes().back();
+  if (!read_weight(node, planner, "gamma", k, step->gamma) ||
+      !read_weight(node, planner, "beta", k, step->beta)) {
+    reason = "gamma or beta is not a float32 constant as long as a row";
+    return nullptr;
+  }
+  if (residual && residual->sizes() != x->sizes()) {
+    reason = "the residual is broadcast";
     return nullptr;
   }
   const std::vector<int64_t> sizes = x->sizes().vec();

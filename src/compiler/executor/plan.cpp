@@ -2,6 +2,9 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include "compiler/executor/guarded_memory.h"
+#include "compiler/executor/memory.h"
+
 namespace halftone::compiler {
 
 Plan::~Plan() {
@@ -17,17 +20,28 @@ std::unique_ptr<Instance> Plan::take_instance() const {
   auto instance = std::make_unique<Instance>();
   instance->pointers.resize(buffers.size());
   instance->tensors.resize(buffers.size());
-  instance->arena = c10::GetCPUAllocator()->allocate(arena_bytes);
-  auto* base = static_cast<std::byte*>(instance->arena.get());
+  place_arena(*instance);
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].kind == Buffer::Kind::kArena) {
-      instance->pointers[i] = base + buffers[i].offset;
-    } else if (buffers[i].kind == Buffer::Kind::kConstant) {
-      instance->pointers[i] = static_cast<std::byte*>(buffers[i].constant.data_ptr());
-      instance->tensors[i] = buffers[i].constant;
-    }
+    if (buffers[i].kind != Buffer::Kind::kConstant) continue;
+    instance->pointers[i] = static_cast<std::byte*>(buffers[i].constant.data_ptr());
+    instance->tensors[i] = buffers[i].constant;
   }
   return instance;
+}
+
+void Plan::place_arena(Instance& instance) const {
+  const bool guarded = guarded_plan_memory();
+  if (!guarded) instance.memory.push_back(c10::GetCPUAllocator()->allocate(arena_bytes));
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    const Buffer& buffer = buffers[i];
+    if (buffer.kind != Buffer::Kind::kArena) continue;
+    if (guarded) {
+      instance.memory.push_back(
+          guarded_allocate(buffer.bytes, buffer.scratch ? kArenaAlignment : c10::elementSize(buffer.dtype)));
+    }
+    auto* base = static_cast<std::byte*>(instance.memory.back().get());
+    instance.pointers[i] = guarded ? base : base + buffer.offset;
+  }
 }
 
 void Plan::give_back(std::unique_ptr<Instance> instance) const {

@@ -34,7 +34,8 @@ struct Buffer {
   int last = -1;
   size_t index = 0;
   at::Tensor constant;
-  bool folded = false;  ///< of kConstant: made while planning; a result must not hand it out
+  bool folded = false;   ///< of kConstant: made while planning; a result must not hand it out
+  bool scratch = false;  ///< of kArena: memory that kernels lay out themselves, aligned to 64
 };
 
 /// A place in a buffer.
@@ -66,7 +67,7 @@ struct Frame {
   std::vector<c10::IValue>
       tensors;  ///< by buffer: of inputs, outputs and what ATen returned; made once for the others
   Splitter* splitter = nullptr;
-  at::DataPtr arena;
+  std::vector<at::DataPtr> memory;  ///< the arena; one for each buffer where memory is guarded
 
   template <typename T>
   T* at(const Operand& operand) const {
@@ -148,6 +149,7 @@ class Plan {
 
  private:
   static constexpr size_t kIdle = 16;
+  void place_arena(Instance& instance) const;
   mutable std::array<std::atomic<Instance*>, kIdle> idle_{};
 };
 

@@ -24,6 +24,7 @@ at::Tensor meta_tensor(c10::ScalarType dtype, c10::IntArrayRef sizes, c10::IntAr
   return at::empty_strided(sizes, strides, at::TensorOptions(dtype).device(at::kMeta));
 }
 
+/// Of sizes that require_memory_for has seen.
 std::vector<int64_t> contiguous_strides(c10::IntArrayRef sizes) {
   std::vector<int64_t> strides(sizes.size());
   int64_t step = 1;
@@ -34,25 +35,9 @@ std::vector<int64_t> contiguous_strides(c10::IntArrayRef sizes) {
   return strides;
 }
 
-/// Bytes from the first element to the end of the last.
-size_t extent_bytes(const at::Tensor& tensor) {
-  if (tensor.numel() == 0) return 0;
-  int64_t last = 0;
-  for (int64_t i = 0; i < tensor.dim(); ++i) last += (tensor.size(i) - 1) * tensor.stride(i);
-  return static_cast<size_t>(last + 1) * tensor.element_size();
-}
-
 bool gives_only_numbers(const Node& node) {
   return std::all_of(node.outputs().begin(), node.outputs().end(), [](const Value* output) {
     return output->type() != ValueType::kTensor && output->type() != ValueType::kList;
-  });
-}
-
-bool writes_to_operand(const Node& node) {
-  if (!node.op()) return false;
-  const auto& arguments = node.op()->schema().arguments();
-  return std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
-    return argument.alias_info() && argument.alias_info()->isWrite();
   });
 }
 
@@ -61,10 +46,6 @@ bool ignores_data(const Node& node) {
   static const std::set<std::string_view> targets = {"aten::zeros_like", "aten::ones_like", "aten::full_like",
                                                      "aten::new_zeros",  "aten::new_ones",  "aten::new_full"};
   return targets.contains(node.target());
-}
-
-std::string describe(const Node& node) {
-  return fmt::format("{} in layer \"{}\"", node.target(), node.source().layer);
 }
 
 }  // namespace
@@ -84,7 +65,15 @@ Planner::Planner(const Graph& graph, const PlanInputs& inputs)
 
 std::unique_ptr<Plan> Planner::make() {
   bind_inputs();
-  for (const auto& node : graph_.nodes()) plan_node(*node);
+  for (const auto& node : graph_.nodes()) {
+    try {
+      plan_node(*node);
+    } catch (const c10::Error& error) {
+      fail(ErrorCode::kInvalidArgument, "{}: {}", describe(*node), error.what_without_backtrace());
+    } catch (const Error& error) {
+      throw error.with_context(describe(*node));
+    }
+  }
   plan_results();
   place_buffers();
   list_tensors();
@@ -104,7 +93,7 @@ void Planner::bind_inputs() {
     Slot slot;
     slot.buffer = static_cast<int>(plan_->buffers.size());
     slot.meta = meta_tensor(tensor.scalar_type(), tensor.sizes(), tensor.strides());
-    Buffer buffer{.kind = Buffer::Kind::kInput, .index = i};
+    Buffer buffer{.kind = Buffer::Kind::kInput, .bytes = extent_bytes(slot.meta), .index = i};
     if (inputs_.is_constant[i]) {
       buffer.kind = Buffer::Kind::kConstant;
       buffer.constant = tensor;
@@ -115,11 +104,15 @@ void Planner::bind_inputs() {
 }
 
 void Planner::plan_node(const Node& node) {
-  if (try_list_node(node) || try_scalar_node(node) || try_view_node(node)) return;
+  if (try_list_node(node) || try_scalar_node(node)) return;
   if (!node.op()) throw NotPlannable(describe(node) + " is control flow");
-  if (try_fold(node)) return;
+  const MetaAnswer answer = ask(node);
+  // What the operator refuses it shall refuse itself, in the run, as in eager.
+  if (answer.kind == MetaAnswer::Kind::kRefused) return plan_aten(node, answer.reason);
+  if (try_view_node(node, answer) || try_fold(node)) return;
   std::string reason = "no native kernel";
-  if (!try_native(node, reason)) plan_aten(node, reason);
+  const bool native = is_ready_for_lowering(node, answer, reason) && try_native(node, reason);
+  if (!native) plan_aten(node, reason);
 }
 
 /// builtin::unpack and builtin::getitem of a list that is known piece by piece.
@@ -171,8 +164,8 @@ bool Planner::try_scalar_node(const Node& node) {
 
 /// Views cost nothing: the operator itself, run on tensors without data, says where the result lies. So do
 /// `reshape` and the like, unless they copy.
-bool Planner::try_view_node(const Node& node) {
-  if (!node.op()) return false;
+bool Planner::try_view_node(const Node& node, const MetaAnswer& answer) {
+  if (answer.kind != MetaAnswer::Kind::kKnown) return false;
   const c10::FunctionSchema& schema = node.op()->schema();
   if (schema.returns().size() != 1 || schema.arguments().empty()) return false;
   const c10::AliasInfo* alias = schema.returns()[0].alias_info();
@@ -180,15 +173,10 @@ bool Planner::try_view_node(const Node& node) {
   if (!alias || !source || alias->isWrite() || source->isWrite()) return false;
   const Slot* base = tensor(node, schema.arguments()[0].name());
   if (!base) return false;
-  std::vector<c10::IValue> stack = meta_stack(schema_operands(node));
-  try {
-    node.op()->callBoxed(stack);
-  } catch (const c10::Error&) {
-    return false;  // some, such as a move to the CPU, cannot be asked without data
-  }
-  const c10::IValue& result = stack.at(0);
+  const c10::IValue& result = answer.results.at(0);
   if (result.isTensor()) {
     if (!result.toTensor().is_alias_of(base->meta)) return false;
+    if (node.is("aten::as_strided")) require_plain_memory(node, *base);
     const at::Tensor& view = result.toTensor();
     if (view.scalar_type() != base->dtype() || view.is_conj() != base->meta.is_conj() ||
         view.is_neg() != base->meta.is_neg()) {
@@ -198,7 +186,9 @@ bool Planner::try_view_node(const Node& node) {
         throw NotPlannable(describe(node) + " views memory as another dtype, and the graph writes in place");
       return false;
     }
-    values_[node.output()].data = Slot{base->buffer, result.toTensor()};
+    const Slot slot{base->buffer, result.toTensor()};
+    if (!lies_inside(slot)) throw NotPlannable(describe(node) + " reaches beyond its operand");
+    values_[node.output()].data = slot;
     return true;
   }
   if (!result.isTensorList()) return false;
@@ -206,6 +196,7 @@ bool Planner::try_view_node(const Node& node) {
   for (const at::Tensor& piece : result.toTensorVector()) {
     if (!piece.is_alias_of(base->meta)) return false;
     pieces.push_back({base->buffer, piece});
+    if (!lies_inside(pieces.back())) throw NotPlannable(describe(node) + " reaches beyond its operand");
   }
   values_[node.output()].data = std::move(pieces);
   return true;
@@ -238,6 +229,7 @@ bool Planner::try_fold(const Node& node) {
   if (const OperandGuard guard = try_operand_guard(*node.op())) guard(stack);
   node.op()->callBoxed(stack);
   const at::Tensor result = stack.at(0).toTensor().contiguous();
+  require_declared(node.output(), result);
   const Slot slot = new_slot(Buffer::Kind::kConstant, result.scalar_type(), result.sizes(), result.strides());
   Buffer& buffer = plan_->buffers.back();
   buffer.constant = result;
@@ -268,10 +260,14 @@ void Planner::plan_aten(const Node& node, const std::string& reason) {
       // The result of an in-place operator is its operand.
       for (const c10::Argument& argument : schema.arguments()) {
         if (argument.alias_info() && *argument.alias_info() == *alias) {
-          if (const Slot* same = tensor(node, argument.name())) values_[output].data = *same;
+          const Slot* same = tensor(node, argument.name());
+          if (!same || (output->meta() && sizes_of(output) != same->sizes()))
+            throw NotPlannable(describe(node) + " changes the sizes of its operand");
+          values_[output].data = *same;
+          outputs.push_back({.slot = *same, .in_place = true});
         }
       }
-      outputs.push_back({});
+      if (outputs.size() == i) outputs.push_back({});
     } else if (output->type() == ValueType::kTensor && !is_used(output)) {
       // Its size may be another one than the meta function says: embedding_bag's bags, for one.
       outputs.push_back({});
@@ -353,6 +349,11 @@ void Planner::place_buffers() {
   for (size_t i = 0; i < plan_->buffers.size(); ++i)
     plan_->buffers[i].offset = plan_->buffers[static_cast<size_t>(home_[i])].offset;
   plan_->arena_bytes = layout.bytes;
+  size_t bytes = layout.bytes;
+  for (const PlannedOutput& output : plan_->outputs)
+    bytes += plan_->buffers[static_cast<size_t>(output.buffer)].bytes;
+  if (bytes > machine_memory())
+    fail(ErrorCode::kInvalidArgument, "a run needs {} bytes, more than this machine has", bytes);
 }
 
 /// What a run binds, where, and when it lets go.
@@ -389,6 +390,7 @@ Slot Planner::new_slot(Buffer::Kind kind, c10::ScalarType dtype, c10::IntArrayRe
   Slot slot;
   slot.buffer = static_cast<int>(plan_->buffers.size());
   slot.meta = meta_tensor(dtype, sizes, strides);
+  require_memory_for(slot.meta);
   plan_->buffers.push_back({.kind = kind,
                             .dtype = dtype,
                             .bytes = extent_bytes(slot.meta),
@@ -452,9 +454,14 @@ Slot Planner::define_by_aten(const Node& node, const std::string& reason) {
 }
 
 Operand Planner::scratch(size_t bytes) {
+  if (bytes > machine_memory())
+    fail(ErrorCode::kInvalidArgument, "needs {} bytes of scratch memory, more than this machine has", bytes);
   const int buffer = static_cast<int>(plan_->buffers.size());
-  plan_->buffers.push_back(
-      {.kind = Buffer::Kind::kArena, .bytes = bytes, .first = next_step(), .last = next_step()});
+  plan_->buffers.push_back({.kind = Buffer::Kind::kArena,
+                            .bytes = bytes,
+                            .first = next_step(),
+                            .last = next_step(),
+                            .scratch = true});
   return {buffer, 0};
 }
 
@@ -485,6 +492,7 @@ std::optional<Rows> try_rows(const Slot& slot) {
 }
 
 Rows Planner::rows(const Slot& slot, const Node& node) {
+  if (slot.meta.dim() == 0) fail(ErrorCode::kInternal, "a tensor without dimensions has no rows");
   if (const std::optional<Rows> direct = try_rows(slot)) return *direct;
   const Slot copy =
       new_slot(Buffer::Kind::kArena, slot.dtype(), slot.sizes(), contiguous_strides(slot.sizes()));

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/executor/plan.h"
+#include "graph/meta_call.h"
 #include "halftone/graph_module.h"
 
 namespace halftone::compiler {
@@ -117,10 +118,19 @@ class Planner {
   void bind_inputs();
   void plan_node(const Node& node);
   bool try_scalar_node(const Node& node);
-  bool try_view_node(const Node& node);
+  bool try_view_node(const Node& node, const MetaAnswer& answer);
   bool try_list_node(const Node& node);
   bool try_fold(const Node& node);
   bool try_native(const Node& node, std::string& reason);
+  /// What the operator says of its results; an error where the graph declares them otherwise, or where there
+  /// is no memory for them.
+  MetaAnswer ask(const Node& node) const;
+  void require_declared(const Value* output, const at::Tensor& computed) const;
+  /// Whether the node may have a native step; else `reason` says why not.
+  bool is_ready_for_lowering(const Node& node, const MetaAnswer& answer, std::string& reason) const;
+  bool lies_inside(const Slot& slot) const;
+  /// NotPlannable where a view with strides of its own would show something else than in eager.
+  void require_plain_memory(const Node& node, const Slot& base) const;
   void plan_aten(const Node& node, const std::string& reason);
   void plan_results();
   void place_buffers();
@@ -156,6 +166,15 @@ class Planner {
   std::vector<Overwrite> overwrites_;            ///< in the order of the steps
   std::vector<int> home_;                        ///< by buffer: the one whose memory it uses, mostly itself
 };
+
+/// Bytes from the first element to the end of the last.
+size_t extent_bytes(const at::Tensor& tensor);
+
+/// "aten::add.Tensor in layer …": of messages.
+std::string describe(const Node& node);
+
+/// Whether an argument of that type may be a tensor.
+bool wants_tensor(const c10::TypePtr& type);
 
 /// The types that a schema and its defaults give a node's arguments: for all who read them.
 const c10::Argument* try_schema_argument(const Node& node, std::string_view name);

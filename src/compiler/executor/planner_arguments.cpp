@@ -7,13 +7,13 @@
 
 namespace halftone::compiler {
 
-namespace {
-
 bool wants_tensor(const c10::TypePtr& type) {
   if (!type) return false;
   if (const auto optional = type->cast<c10::OptionalType>()) return wants_tensor(optional->getElementType());
   return type->kind() == c10::TypeKind::TensorType;
 }
+
+namespace {
 
 bool is_constant(const StepOperand& operand) {
   return operand.kind == StepOperand::Kind::kConstant;

@@ -51,11 +51,12 @@ Slot Planner::define_image(const Value* value, c10::IntArrayRef sizes) {
   for (const Node* user : users) {
     const auto channel = slices ? channel_in_cat(*user, value) : std::nullopt;
     if (!channel) continue;
+    // The cat itself is compared with what it declares when its turn comes.
+    std::vector<int64_t> whole = sizes_of(user->output()), beside = whole;
+    beside[1] = sizes[1];
+    if (sizes != beside || *channel + sizes[1] > whole[1]) continue;
     const auto [place, fresh] = cats_.try_emplace(user->output());
-    if (fresh) {
-      const std::vector<int64_t> whole = sizes_of(user->output());
-      place->second = new_slot(Buffer::Kind::kArena, at::kFloat, whole, dense_channels_last(whole));
-    }
+    if (fresh) place->second = new_slot(Buffer::Kind::kArena, at::kFloat, whole, dense_channels_last(whole));
     touch(place->second, next_step());
     const Slot slot{place->second.buffer, place->second.meta.narrow(1, *channel, sizes[1])};
     values_[value].data = slot;

@@ -1,11 +1,13 @@
 #include "compiler/executor/run_plan.h"
 
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/from_blob.h>
 
 #include <chrono>
 
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
+#include "compiler/executor/guarded_memory.h"
 #include "compiler/executor/worker_pools.h"
 #include "graph/aten_splitter.h"
 
@@ -46,7 +48,16 @@ void bind_inputs(const Plan& plan, const CallInputs& inputs, Frame& frame) {
 void bind_new_output(const Plan& plan, const PlannedOutput& output, Frame& frame) {
   const auto index = static_cast<size_t>(output.buffer);
   const Buffer& buffer = plan.buffers[index];
-  const auto elements = static_cast<int64_t>(buffer.bytes / c10::elementSize(buffer.dtype));
+  const size_t element = c10::elementSize(buffer.dtype);
+  const auto elements = static_cast<int64_t>(buffer.bytes / element);
+  if (guarded_plan_memory()) {
+    at::DataPtr memory = guarded_allocate(buffer.bytes, element);
+    void* data = memory.get();
+    const auto keep = std::make_shared<at::DataPtr>(std::move(memory));
+    return put(frame, index,
+               at::from_blob(
+                   data, {elements}, [keep](void*) {}, at::TensorOptions(buffer.dtype)));
+  }
   put(frame, index, at::empty_strided({elements}, {1}, at::TensorOptions(buffer.dtype)));
 }
 

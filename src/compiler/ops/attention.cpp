@@ -17,6 +17,11 @@ void check(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
     fail(ErrorCode::kInvalidArgument,
          "halftone::attention: q, k and v must have four dimensions, not {}, {} and {}", q.dim(), k.dim(),
          v.dim());
+  if (q.sym_size(3) != k.sym_size(3) || k.sym_size(2) != v.sym_size(2) || k.sym_size(1) != v.sym_size(1))
+    fail(ErrorCode::kInvalidArgument,
+         "halftone::attention: q and k must have rows of one width, k and v as many rows and heads");
+  if (q.scalar_type() != k.scalar_type() || q.scalar_type() != v.scalar_type() || !q.is_floating_point())
+    fail(ErrorCode::kInvalidArgument, "halftone::attention: q, k and v must have one floating-point type");
 }
 
 // ATen takes either a mask or is_causal.

@@ -11,6 +11,7 @@
 #include <ATen/ops/sigmoid.h>
 #include <ATen/ops/silu.h>
 
+#include <algorithm>
 #include <array>
 
 #include "base/errors.h"
@@ -21,6 +22,29 @@ namespace {
 
 constexpr std::array<std::string_view, 9> kConvActivations = {
     "none", "relu", "clamp", "gelu", "gelu_tanh", "silu", "hardswish", "sigmoid", "hardsigmoid"};
+
+/// Whatever a formula divides by or a kernel walks by.
+void check_conv_numbers(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {
+  constexpr int64_t kMost = int64_t{1} << 31;  // products of these do not overflow
+  const auto all_within = [](at::IntArrayRef numbers, int64_t least) {
+    return std::all_of(numbers.begin(), numbers.end(),
+                       [&](int64_t number) { return number >= least && number < kMost; });
+  };
+  if (!all_within(how.stride, 1) || !all_within(how.dilation, 1) || !all_within(how.padding, 0) ||
+      !all_within(how.output_padding, 0))
+    fail(ErrorCode::kInvalidArgument,
+         "halftone::conv: strides and dilations must be above 0, paddings not below; none may be above {}",
+         kMost - 1);
+  if (how.groups < 1 || how.groups >= kMost || x.sym_size(1) % how.groups != 0 ||
+      weight.sym_size(0) % how.groups != 0)
+    fail(ErrorCode::kInvalidArgument, "halftone::conv: {} groups do not divide the channels", how.groups);
+  if ((how.transposed ? weight.sym_size(0) : weight.sym_size(1) * how.groups) != x.sym_size(1))
+    fail(ErrorCode::kInvalidArgument, "halftone::conv: x has {} channels, the weight takes others",
+         c10::str(x.sym_size(1)));
+  if (x.scalar_type() != weight.scalar_type())
+    fail(ErrorCode::kInvalidArgument, "halftone::conv: x is {}, the weight {}",
+         c10::toString(x.scalar_type()), c10::toString(weight.scalar_type()));
+}
 
 void check_conv(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {
   const size_t dims = static_cast<size_t>(x.dim()) - 2;
@@ -35,6 +59,7 @@ void check_conv(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers
       fail(ErrorCode::kInvalidArgument, "halftone::conv: {} numbers where each of {} dimensions has one",
            numbers.size(), dims);
   }
+  check_conv_numbers(x, weight, how);
   const std::string_view name(how.activation.data(), how.activation.size());
   if (std::find(kConvActivations.begin(), kConvActivations.end(), name) == kConvActivations.end())
     fail(ErrorCode::kInvalidArgument, "halftone::conv: unknown activation \"{}\"", name);
@@ -60,6 +85,8 @@ std::vector<c10::SymInt> conv_sizes(const at::Tensor& x, const at::Tensor& weigh
     const auto at = static_cast<int64_t>(d) + 2;
     const int64_t pads = how.padding[d] + how.padding[how.padding.size() - dims + d];
     const c10::SymInt in = x.sym_size(at), reach = (weight.sym_size(at) - 1) * how.dilation[d] + 1;
+    if (!how.transposed && in + pads < reach)
+      fail(ErrorCode::kInvalidArgument, "halftone::conv: the kernel is larger than dimension {} of x", at);
     sizes.push_back(how.transposed ? (in - 1) * how.stride[d] - pads + reach + how.output_padding[d]
                                    : (in + pads - reach) / how.stride[d] + 1);
   }

@@ -19,6 +19,10 @@ std::string_view text(c10::string_view view) {
   return {view.data(), view.size()};
 }
 
+bool is_activation(std::string_view name) {
+  return name == "none" || name == "relu" || name == "gelu" || name == "gelu_tanh" || name == "silu";
+}
+
 at::Tensor activate(const at::Tensor& y, std::string_view activation) {
   if (activation == "none") return y;
   if (activation == "relu") return at::relu(y);
@@ -69,11 +73,36 @@ at::Tensor plain_linear(const FusedFormat& format, const at::Tensor& x, at::Tens
   return stack.at(0).toTensor();
 }
 
+/// Whether x is rows that are quantized already; kInvalidArgument where the rest does not go with it.
+bool check_rows(const at::Tensor& x, const OptionalTensor& x_scale, const OptionalTensor& x_zero_point,
+                const FusedFormat& format, at::IntArrayRef attributes) {
+  if (x.dim() < 1) fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: x must have a dimension");
+  if (x_scale.has_value() != x_zero_point.has_value())
+    fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: a scale needs a zero point, and it a scale");
+  if (!x_scale) return false;
+  if (format.name != "int8")
+    fail(ErrorCode::kInvalidArgument,
+         "halftone::fused_linear: quantized rows need format \"int8\", not \"{}\"", format.name);
+  c10::SymInt rows = 1;
+  for (int64_t i = 0; i + 1 < x.dim(); ++i) rows *= x.sym_size(i);
+  const auto is_for_rows = [&](const at::Tensor& part, c10::ScalarType type) {
+    return part.scalar_type() == type && part.dim() == 1 && part.sym_size(0) == rows;
+  };
+  if (x.scalar_type() != (attributes.at(1) != 0 ? at::kChar : at::kByte) ||
+      !is_for_rows(*x_scale, at::kFloat) || !is_for_rows(*x_zero_point, at::kInt))
+    fail(
+        ErrorCode::kInvalidArgument,
+        "halftone::fused_linear: quantized rows are bytes with a float32 scale and an int32 zero point each");
+  return true;
+}
+
 // Rows that are quantized already: the integer sums are exact in double, then the roundings of
 // kernels/int8_linear.
 at::Tensor int8_rows_linear(const QuantizedRows& rows, at::TensorList weight, const OptionalTensor& bias) {
   std::vector<int64_t> per_row = rows.q.sizes().vec();
   per_row.back() = 1;
+  if (weight[0].dim() != 2 || weight[0].size(1) != rows.q.size(-1) || weight[1].dim() != 1)
+    fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: the weight does not fit the quantized rows");
   const at::Tensor centred = rows.q.to(at::kDouble) - rows.zero_point.view(per_row);
   const at::Tensor sums = at::matmul(centred, weight[0].to(at::kDouble).t()).to(at::kFloat);
   const at::Tensor y = sums * (rows.scale.view(per_row) * weight[1]);
@@ -88,10 +117,7 @@ FusedLinearResult fused_linear_cpu(const at::Tensor& x, const OptionalTensor& x_
                                    c10::string_view format, at::IntArrayRef attributes,
                                    c10::string_view activation, bool symmetric) {
   const FusedFormat& how = checked_format(text(format), weight.size(), attributes.size());
-  const bool quantized = x_scale.has_value() && x_zero_point.has_value();
-  if (quantized && how.name != "int8")
-    fail(ErrorCode::kInvalidArgument,
-         "halftone::fused_linear: quantized rows need format \"int8\", not \"{}\"", how.name);
+  const bool quantized = check_rows(x, x_scale, x_zero_point, how, attributes);
   at::Tensor y = quantized ? int8_rows_linear({x, *x_scale, *x_zero_point}, weight, bias)
                            : plain_linear(how, x, weight, bias, attributes);
   y = activate(y, text(activation));
@@ -106,10 +132,13 @@ FusedLinearResult fused_linear_meta(const at::Tensor& x, const OptionalTensor& x
                                     const OptionalTensor& bias, const OptionalTensor& residual,
                                     c10::string_view format, at::IntArrayRef attributes,
                                     c10::string_view activation, bool symmetric) {
-  checked_format(text(format), weight.size(), attributes.size());
-  c10::SymDimVector sizes(x.sym_sizes().begin(), x.sym_sizes().end());
-  sizes.back() = weight[0].sym_size(0);
-  const at::Tensor y = at::empty_symint(sizes, x.options().dtype(x_scale ? at::kFloat : x.scalar_type()));
+  const FusedFormat& how = checked_format(text(format), weight.size(), attributes.size());
+  if (!is_activation(text(activation)))
+    fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: unknown activation \"{}\"", text(activation));
+  const bool quantized = check_rows(x, x_scale, x_zero_point, how, attributes);
+  const at::Tensor rows = quantized ? at::empty_symint(x.sym_sizes(), x.options().dtype(at::kFloat)) : x;
+  at::Tensor y = plain_linear(how, rows, weight, bias, attributes);
+  if (residual) y = y + *residual;
   auto [q, scale, zero_point] = quantize_rows_meta(y, symmetric);
   return {y, q, scale, zero_point};
 }

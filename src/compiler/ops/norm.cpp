@@ -40,6 +40,13 @@ NormResult norm_cpu(const at::Tensor& x, const OptionalTensor& residual, const O
 NormResult norm_meta(const at::Tensor& x, const OptionalTensor& residual, const OptionalTensor& gamma,
                      const OptionalTensor& beta, c10::string_view kind, double eps, bool symmetric) {
   is_rms(kind);
+  if (x.dim() < 1) fail(ErrorCode::kInvalidArgument, "halftone::norm: x must have a dimension");
+  for (const OptionalTensor& factor : {gamma, beta}) {
+    if (factor && (factor->dim() != 1 || factor->sym_size(0) != x.sym_size(-1)))
+      fail(ErrorCode::kInvalidArgument, "halftone::norm: gamma and beta must be as long as rows of x");
+  }
+  if (residual && residual->sym_sizes() != x.sym_sizes())
+    fail(ErrorCode::kInvalidArgument, "halftone::norm: the residual must have the sizes of x");
   auto [q, scale, zero_point] = quantize_rows_meta(x, symmetric);
   return {at::empty_symint(x.sym_sizes(), x.options()), at::empty_symint(x.sym_sizes(), x.options()), q,
           scale, zero_point};

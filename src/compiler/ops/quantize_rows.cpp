@@ -11,10 +11,17 @@
 #include "kernels/common/kernel_table.h"
 
 namespace halftone::ops {
+namespace {
 
-QuantizeRowsResult quantize_rows_cpu(const at::Tensor& x, bool symmetric) {
+void check_rows_of_floats(const at::Tensor& x) {
   if (x.dim() < 1 || x.scalar_type() != at::kFloat)
     fail(ErrorCode::kInvalidArgument, "halftone::quantize_rows: x must be float32 with a dimension");
+}
+
+}  // namespace
+
+QuantizeRowsResult quantize_rows_cpu(const at::Tensor& x, bool symmetric) {
+  check_rows_of_floats(x);
   const at::Tensor rows = x.contiguous();
   const int64_t k = x.size(-1),
                 count = k == 0 ? c10::multiply_integers(x.sizes().slice(0, x.dim() - 1)) : x.numel() / k;
@@ -36,7 +43,7 @@ QuantizeRowsResult quantize_rows_cpu(const at::Tensor& x, bool symmetric) {
 }
 
 QuantizeRowsResult quantize_rows_meta(const at::Tensor& x, bool symmetric) {
-  if (x.dim() < 1) fail(ErrorCode::kInvalidArgument, "halftone::quantize_rows: x must have a dimension");
+  check_rows_of_floats(x);
   c10::SymInt rows = 1;
   for (int64_t i = 0; i + 1 < x.dim(); ++i) rows *= x.sym_size(i);
   return {at::empty_symint(x.sym_sizes(), x.options().dtype(symmetric ? at::kChar : at::kByte)),

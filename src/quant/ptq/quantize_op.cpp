@@ -63,12 +63,17 @@ at::Tensor dense_like(const at::Tensor& x, c10::ScalarType dtype) {
   return at::empty_symint(x.sym_sizes(), x.options().dtype(dtype), x.suggest_memory_format());
 }
 
-at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
-                        int64_t quant_max, c10::ScalarType dtype) {
+void check_quantize(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
+                    int64_t quant_max, c10::ScalarType dtype) {
   check_float(kQuantizeName, x);
   check_bytes(kQuantizeName, dtype);
   check_scale(kQuantizeName, scale);
   check_range(dtype, zero_point, quant_min, quant_max);
+}
+
+at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
+                        int64_t quant_max, c10::ScalarType dtype) {
+  check_quantize(x, scale, zero_point, quant_min, quant_max, dtype);
   const float inverse = 1.0F / static_cast<float>(scale);
   // The zero point takes part in the rounding, as in ATen: halves go to the even byte. A tiny scale has an
   // infinite inverse, and 0 times that is NaN too.
@@ -79,7 +84,7 @@ at::Tensor quantize_cpu(const at::Tensor& x, double scale, int64_t zero_point, i
 
 at::Tensor quantize_meta(const at::Tensor& x, double scale, int64_t zero_point, int64_t quant_min,
                          int64_t quant_max, c10::ScalarType dtype) {
-  check_bytes(kQuantizeName, dtype);
+  check_quantize(x, scale, zero_point, quant_min, quant_max, dtype);
   return dense_like(x, dtype);
 }
 
@@ -90,6 +95,8 @@ at::Tensor dequantize_cpu(const at::Tensor& q, double scale, int64_t zero_point)
 }
 
 at::Tensor dequantize_meta(const at::Tensor& q, double scale, int64_t zero_point) {
+  check_bytes(kDequantizeName, q.scalar_type());
+  check_scale(kDequantizeName, scale);
   return at::empty_like(q, q.options().dtype(at::kFloat));
 }
 
@@ -106,6 +113,7 @@ at::Tensor channels_cpu(const at::Tensor& q, const at::Tensor& scales, const at:
 
 at::Tensor channels_meta(const at::Tensor& q, const at::Tensor& scales, const at::Tensor& zero_points,
                          int64_t axis) {
+  check_bytes(kChannelsName, q.scalar_type());
   check_channels(q, scales, zero_points, axis);
   return at::empty_like(q, q.options().dtype(at::kFloat));
 }
@@ -127,6 +135,7 @@ at::Tensor dynamic_cpu(const at::Tensor& x, c10::ScalarType dtype, bool reduce_r
 }
 
 at::Tensor dynamic_meta(const at::Tensor& x, c10::ScalarType dtype, bool reduce_range) {
+  check_float(kDynamicName, x);
   check_bytes(kDynamicName, dtype);
   return at::empty_like(x);
 }

@@ -32,13 +32,19 @@ std::vector<int64_t> cat_sizes(const at::TensorList& tensors, int64_t& dim) {
   return sizes;
 }
 
+void check_parts(at::TensorList tensors, at::ArrayRef<double> scales, at::IntArrayRef zero_points) {
+  if (scales.size() != tensors.size() || zero_points.size() != tensors.size())
+    fail(ErrorCode::kInvalidArgument, "{}: {} tensors, {} scales, {} zero points", kCatName, tensors.size(),
+         scales.size(), zero_points.size());
+  for (const at::Tensor& tensor : tensors) check_bytes(kCatName, "each part", tensor);
+  for (size_t i = 0; i < tensors.size(); ++i) to_params(kCatName, scales[i], zero_points[i]);
+}
+
 at::Tensor cat_cpu(at::TensorList tensors, int64_t dim, at::ArrayRef<double> scales,
                    at::IntArrayRef zero_points, double out_scale, int64_t out_zero_point, int64_t out_min,
                    int64_t out_max) {
   const std::vector<int64_t> sizes = cat_sizes(tensors, dim);
-  if (scales.size() != tensors.size() || zero_points.size() != tensors.size())
-    fail(ErrorCode::kInvalidArgument, "{}: {} tensors, {} scales, {} zero points", kCatName, tensors.size(),
-         scales.size(), zero_points.size());
+  check_parts(tensors, scales, zero_points);
   const kernels::QuantTarget target = to_target(kCatName, out_scale, out_zero_point, out_min, out_max);
   const bool images = wants_channels_last(tensors[0]);
   const at::Tensor out =
@@ -51,7 +57,6 @@ at::Tensor cat_cpu(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sca
   AtenSplitter splitter;
   int64_t place = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    check_bytes(kCatName, "each part", tensors[i]);
     const at::Tensor part = images ? channels_last_rows(tensors[i]) : tensors[i].contiguous();
     kernels::RequantizeRows rows;
     rows.x = part.const_data_ptr<uint8_t>();
@@ -70,6 +75,8 @@ at::Tensor cat_meta(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sc
                     at::IntArrayRef zero_points, double out_scale, int64_t out_zero_point, int64_t out_min,
                     int64_t out_max) {
   const std::vector<int64_t> sizes = cat_sizes(tensors, dim);
+  check_parts(tensors, scales, zero_points);
+  to_target(kCatName, out_scale, out_zero_point, out_min, out_max);
   return wants_channels_last(tensors[0]) ? empty_channels_last(sizes, tensors[0].options())
                                          : at::empty(sizes, tensors[0].options());
 }

@@ -75,15 +75,25 @@ at::Tensor mul_cpu(const at::Tensor& a, const at::Tensor& b, double a_scale, int
 at::Tensor binary_meta(const at::Tensor& a, const at::Tensor& b, double a_scale, int64_t a_zero_point,
                        double b_scale, int64_t b_zero_point, double out_scale, int64_t out_zero_point,
                        int64_t out_min, int64_t out_max) {
+  constexpr const char* kName = "halftone::int8_add or int8_mul";
+  check_bytes(kName, "a", a);
+  check_bytes(kName, "b", b);
+  to_params(kName, a_scale, a_zero_point);
+  to_params(kName, b_scale, b_zero_point);
+  to_target(kName, out_scale, out_zero_point, out_min, out_max);
   const std::vector<int64_t> sizes = at::infer_size(a.sizes(), b.sizes());
   if (a.sizes() == sizes) return at::empty_like(a);
   return b.sizes() == sizes ? at::empty_like(b) : at::empty(sizes, a.options());
 }
 
-at::Tensor lookup_cpu(const at::Tensor& x, const at::Tensor& table) {
+void check_lookup(const at::Tensor& x, const at::Tensor& table) {
   if (x.element_size() != 1 || x.is_floating_point() || table.element_size() != 1 || table.dim() != 1 ||
       table.size(0) != 256)
     fail(ErrorCode::kInvalidArgument, "{}: takes bytes and a table of 256 bytes", kLookupName);
+}
+
+at::Tensor lookup_cpu(const at::Tensor& x, const at::Tensor& table) {
+  check_lookup(x, table);
   const at::Tensor out = at::empty_like(x, x.options().dtype(table.scalar_type()));
   at::Tensor dense = x;
   if (x.strides() != out.strides()) dense = at::empty_like(x).copy_(x);
@@ -97,6 +107,7 @@ at::Tensor lookup_cpu(const at::Tensor& x, const at::Tensor& table) {
 }
 
 at::Tensor lookup_meta(const at::Tensor& x, const at::Tensor& table) {
+  check_lookup(x, table);
   return at::empty_like(x, x.options().dtype(table.scalar_type()));
 }
 

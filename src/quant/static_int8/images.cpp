@@ -1,5 +1,6 @@
 #include "quant/static_int8/images.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/errors.h"
@@ -7,6 +8,9 @@
 
 namespace halftone::static_int8 {
 namespace {
+
+/// Numbers past this one are refused, so that products of a few of them do not overflow.
+constexpr int64_t kMostPixels = int64_t{1} << 31;
 
 ImageCall begin_call(const char* name, c10::IntArrayRef x, ImageCall::Kind kind) {
   if (x.size() < 3 || x.size() > 5)
@@ -16,6 +20,9 @@ ImageCall begin_call(const char* name, c10::IntArrayRef x, ImageCall::Kind kind)
   call.images.batch = x[0];
   call.images.channels = call.images.x_stride = call.images.y_stride = x[1];
   call.images.in = pixel_extent(x);
+  for (const int64_t size : x) {
+    if (size > kMostPixels) fail(ErrorCode::kInvalidArgument, "{}: x has a size of {}", name, size);
+  }
   return call;
 }
 
@@ -23,6 +30,13 @@ void end_call(ImageCall& call, c10::IntArrayRef x) {
   call.result = {x[0], x[1]};
   const size_t dims = x.size() - 2;
   for (size_t i = 0; i < dims; ++i) call.result.push_back(call.images.out[kernels::kConvDims - dims + i]);
+}
+
+void check_output(const char* name, const ImageCall& call) {
+  for (const int64_t size : call.images.out) {
+    if (size < 1 || size > kMostPixels)
+      fail(ErrorCode::kInvalidArgument, "{}: an output of {} pixels", name, size);
+  }
 }
 
 ImageCall window_call(const char* name, c10::IntArrayRef x, const WindowLists& lists, ImageCall::Kind kind) {
@@ -34,8 +48,9 @@ ImageCall window_call(const char* name, c10::IntArrayRef x, const WindowLists& l
   window.pad = to_extent(name, "padding", lists.padding, dims, 0);
   window.dilation = to_extent(name, "dilation", lists.dilation, dims, 1);
   for (size_t i = 0; i < kernels::kConvDims; ++i) {
-    if (window.kernel[i] < 1 || window.stride[i] < 1 || window.dilation[i] < 1 || window.pad[i] < 0 ||
-        2 * window.pad[i] > window.kernel[i])
+    const bool huge = std::max({window.kernel[i], window.stride[i], window.dilation[i]}) > kMostPixels;
+    if (huge || window.kernel[i] < 1 || window.stride[i] < 1 || window.dilation[i] < 1 || window.pad[i] < 0 ||
+        window.pad[i] > window.kernel[i] / 2)
       fail(ErrorCode::kInvalidArgument, "{}: kernel {}, stride {}, padding {}, dilation {} do not fit", name,
            window.kernel[i], window.stride[i], window.pad[i], window.dilation[i]);
     call.images.out[i] = kernels::pool_output(call.images.in[i], window.kernel[i], window.stride[i],
@@ -71,7 +86,10 @@ ImageCall max_pool_call(c10::IntArrayRef x, const WindowLists& lists) {
 }
 
 ImageCall average_pool_call(c10::IntArrayRef x, const WindowLists& lists, kernels::AverageDivisor divisor) {
-  ImageCall call = window_call("halftone::int8_avg_pool", x, lists, ImageCall::Kind::kAveragePool);
+  constexpr const char* kName = "halftone::int8_avg_pool";
+  ImageCall call = window_call(kName, x, lists, ImageCall::Kind::kAveragePool);
+  if (divisor.override_with < 0 || divisor.override_with > kMostPixels)
+    fail(ErrorCode::kInvalidArgument, "{}: a divisor of {}", kName, divisor.override_with);
   call.divisor = divisor;
   return call;
 }
@@ -80,9 +98,7 @@ ImageCall adaptive_pool_call(c10::IntArrayRef x, c10::IntArrayRef output_size) {
   constexpr const char* kName = "halftone::int8_adaptive_avg_pool";
   ImageCall call = begin_call(kName, x, ImageCall::Kind::kAdaptiveAveragePool);
   call.images.out = to_extent(kName, "output_size", output_size, static_cast<int64_t>(x.size()) - 2, 1);
-  for (const int64_t size : call.images.out) {
-    if (size < 1) fail(ErrorCode::kInvalidArgument, "{}: an output of {} pixels", kName, size);
-  }
+  check_output(kName, call);
   end_call(call, x);
   return call;
 }
@@ -110,13 +126,13 @@ ImageCall interpolate_call(c10::IntArrayRef x, c10::IntArrayRef output_size, c10
   for (size_t i = 0; i < scales.size(); ++i) {
     const size_t at = kernels::kConvDims - dims + i;
     call.scale[at] = scales[i];
+    if (!(scales[i] >= 0) || scales[i] > static_cast<double>(kMostPixels))
+      fail(ErrorCode::kInvalidArgument, "{}: a scale of {}", kName, scales[i]);
     if (output_size.empty())
       call.images.out[at] =
           static_cast<int64_t>(std::floor(static_cast<double>(call.images.in[at]) * scales[i]));
   }
-  for (const int64_t size : call.images.out) {
-    if (size < 1) fail(ErrorCode::kInvalidArgument, "{}: an output of {} pixels", kName, size);
-  }
+  check_output(kName, call);
   end_call(call, x);
   return call;
 }

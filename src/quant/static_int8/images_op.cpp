@@ -18,6 +18,12 @@ at::Tensor run_image_call(const char* name, const ImageCall& call, const at::Ten
   return out;
 }
 
+/// What run_image_call gives, without data.
+at::Tensor meta_image_call(const char* name, const ImageCall& call, const at::Tensor& x) {
+  check_images(name, "x", x);
+  return empty_channels_last(call.result, x.options());
+}
+
 at::Tensor max_pool_cpu(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride,
                         at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
   return run_image_call("halftone::int8_max_pool",
@@ -26,8 +32,8 @@ at::Tensor max_pool_cpu(const at::Tensor& x, at::IntArrayRef kernel, at::IntArra
 
 at::Tensor max_pool_meta(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride,
                          at::IntArrayRef padding, at::IntArrayRef dilation, bool ceil_mode) {
-  const ImageCall call = max_pool_call(x.sizes(), {kernel, stride, padding, dilation, ceil_mode});
-  return empty_channels_last(call.result, x.options());
+  return meta_image_call("halftone::int8_max_pool",
+                         max_pool_call(x.sizes(), {kernel, stride, padding, dilation, ceil_mode}), x);
 }
 
 ImageCall average_call(const at::Tensor& x, at::IntArrayRef kernel, at::IntArrayRef stride,
@@ -53,9 +59,11 @@ at::Tensor avg_pool_meta(const at::Tensor& x, at::IntArrayRef kernel, at::IntArr
                          at::IntArrayRef padding, bool ceil_mode, bool count_include_pad,
                          int64_t divisor_override, double x_scale, int64_t x_zero_point, double out_scale,
                          int64_t out_zero_point, int64_t out_min, int64_t out_max) {
-  return empty_channels_last(
-      average_call(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override).result,
-      x.options());
+  constexpr const char* kName = "halftone::int8_avg_pool";
+  to_params(kName, x_scale, x_zero_point);
+  to_target(kName, out_scale, out_zero_point, out_min, out_max);
+  return meta_image_call(
+      kName, average_call(x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override), x);
 }
 
 at::Tensor adaptive_cpu(const at::Tensor& x, at::IntArrayRef output_size, double x_scale,
@@ -71,7 +79,10 @@ at::Tensor adaptive_cpu(const at::Tensor& x, at::IntArrayRef output_size, double
 at::Tensor adaptive_meta(const at::Tensor& x, at::IntArrayRef output_size, double x_scale,
                          int64_t x_zero_point, double out_scale, int64_t out_zero_point, int64_t out_min,
                          int64_t out_max) {
-  return empty_channels_last(adaptive_pool_call(x.sizes(), output_size).result, x.options());
+  constexpr const char* kName = "halftone::int8_adaptive_avg_pool";
+  to_params(kName, x_scale, x_zero_point);
+  to_target(kName, out_scale, out_zero_point, out_min, out_max);
+  return meta_image_call(kName, adaptive_pool_call(x.sizes(), output_size), x);
 }
 
 at::Tensor interpolate_cpu(const at::Tensor& x, at::IntArrayRef output_size, at::ArrayRef<double> scales,
@@ -87,8 +98,11 @@ at::Tensor interpolate_cpu(const at::Tensor& x, at::IntArrayRef output_size, at:
 at::Tensor interpolate_meta(const at::Tensor& x, at::IntArrayRef output_size, at::ArrayRef<double> scales,
                             c10::string_view mode, double x_scale, int64_t x_zero_point, double out_scale,
                             int64_t out_zero_point, int64_t out_min, int64_t out_max) {
-  return empty_channels_last(
-      interpolate_call(x.sizes(), output_size, scales, {mode.data(), mode.size()}).result, x.options());
+  constexpr const char* kName = "halftone::int8_interpolate";
+  to_params(kName, x_scale, x_zero_point);
+  to_target(kName, out_scale, out_zero_point, out_min, out_max);
+  return meta_image_call(kName, interpolate_call(x.sizes(), output_size, scales, {mode.data(), mode.size()}),
+                         x);
 }
 
 TORCH_LIBRARY_FRAGMENT(halftone, m) {

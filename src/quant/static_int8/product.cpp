@@ -39,7 +39,9 @@ at::Tensor packed_conv(const at::Tensor& weight, const kernels::Int8ConvProblem&
   });
 }
 
-void check_weight(const ProductSpec& spec) {
+}  // namespace
+
+void check_product(const ProductSpec& spec) {
   const kernels::ConvShape& shape = spec.shape;
   if (spec.weight.scalar_type() != at::kChar)
     fail(ErrorCode::kInvalidArgument, "{}: the weight must be int8, not {}", spec.name,
@@ -51,13 +53,13 @@ void check_weight(const ProductSpec& spec) {
          spec.x_max, spec.x.zero_point);
 }
 
-}  // namespace
-
 kernels::ConvShape conv_shape_of(const char* name, c10::IntArrayRef x, c10::IntArrayRef weight,
                                  const ConvLists& lists) {
   if (x.size() < 3 || x.size() > 5 || weight.size() != x.size())
     fail(ErrorCode::kInvalidArgument, "{}: x has {} dimensions and the weight {}; both must have 3 to 5",
          name, x.size(), weight.size());
+  if (lists.groups < 1 || lists.groups > std::max<int64_t>(1, x[1]))
+    fail(ErrorCode::kInvalidArgument, "{}: {} groups of {} channels", name, lists.groups, x[1]);
   const auto dims = static_cast<int64_t>(x.size()) - 2;
   kernels::ConvShape shape;
   shape.batch = x[0];
@@ -93,7 +95,7 @@ kernels::ConvShape linear_shape(int64_t m, int64_t n, int64_t k) {
 }
 
 Product prepare_product(const ProductSpec& spec) {
-  check_weight(spec);
+  check_product(spec);
   Product product;
   product.problem.shape = spec.shape;
   product.problem.weight_bits = weight_bits_of(spec.weight);

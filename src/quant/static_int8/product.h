@@ -34,7 +34,10 @@ struct Product {
   kernels::Int8ConvArgs args;
 };
 
-/// kInvalidArgument where the tensors do not fit the shape.
+/// kInvalidArgument where the tensors, which may be meta tensors, or numbers do not fit the shape.
+void check_product(const ProductSpec& spec);
+
+/// kInvalidArgument as check_product.
 Product prepare_product(const ProductSpec& spec);
 
 /// The name of the weight's tensor where the node is one of the two operators and the weight is stored;

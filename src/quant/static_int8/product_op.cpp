@@ -93,10 +93,15 @@ at::Tensor conv_meta(const at::Tensor& x, const at::Tensor& weight, const at::Te
                      at::IntArrayRef output_padding, int64_t groups, double x_scale, int64_t x_zero_point,
                      int64_t x_max, double residual_scale, int64_t residual_zero_point, bool float_output,
                      double out_scale, int64_t out_zero_point, int64_t out_min, int64_t out_max) {
+  check_images(kConvName, "x", x);
   const kernels::ConvShape shape = conv_shape_of(
       kConvName, x.sizes(), weight.sizes(), {stride, padding, dilation, output_padding, transposed, groups});
-  return empty_channels_last(conv_result_sizes(shape, static_cast<size_t>(x.dim())),
-                             x.options().dtype(result_dtype(float_output)));
+  const std::vector<int64_t> sizes = conv_result_sizes(shape, static_cast<size_t>(x.dim()));
+  if (residual) check_residual(kConvName, *residual, sizes);
+  check_product(product_spec(kConvName, shape, weight, weight_scale, bias, residual.has_value(),
+                             {x_scale, x_zero_point, x_max, residual_scale, residual_zero_point, float_output,
+                              out_scale, out_zero_point, out_min, out_max}));
+  return empty_channels_last(sizes, x.options().dtype(result_dtype(float_output)));
 }
 
 std::vector<int64_t> linear_result_sizes(const at::Tensor& x, const at::Tensor& weight) {
@@ -132,7 +137,16 @@ at::Tensor linear_meta(const at::Tensor& x, const at::Tensor& weight, const at::
                        int64_t x_zero_point, int64_t x_max, double residual_scale,
                        int64_t residual_zero_point, bool float_output, double out_scale,
                        int64_t out_zero_point, int64_t out_min, int64_t out_max) {
-  return at::empty(linear_result_sizes(x, weight), x.options().dtype(result_dtype(float_output)));
+  check_bytes(kLinearName, "x", x);
+  const std::vector<int64_t> sizes = linear_result_sizes(x, weight);
+  if (residual) check_residual(kLinearName, *residual, sizes);
+  check_product(product_spec(
+      kLinearName,
+      linear_shape(c10::multiply_integers(sizes.begin(), sizes.end() - 1), weight.size(0), weight.size(1)),
+      weight, weight_scale, bias, residual.has_value(),
+      {x_scale, x_zero_point, x_max, residual_scale, residual_zero_point, float_output, out_scale,
+       out_zero_point, out_min, out_max}));
+  return at::empty(sizes, x.options().dtype(result_dtype(float_output)));
 }
 
 TORCH_LIBRARY_FRAGMENT(halftone, m) {

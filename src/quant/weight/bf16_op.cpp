@@ -29,6 +29,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const OptionalTens
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
+  check_matrix(kName, weight, at::kBFloat16);
   return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1), bias);
 }
 

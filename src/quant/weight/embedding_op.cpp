@@ -38,7 +38,9 @@ c10::ScalarType result_type(const char* name, OptionalType dtype) {
 }
 
 void check_indices(const char* name, const at::Tensor& indices) {
-  if (indices.is_cpu() && (indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt)) return;
+  if ((indices.is_cpu() || indices.is_meta()) &&
+      (indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt))
+    return;
   fail(ErrorCode::kInvalidArgument, "{}: indices must be int64 or int32 on the CPU, not {} on {}", name,
        c10::toString(indices.scalar_type()), indices.device().str());
 }
@@ -77,34 +79,48 @@ at::Tensor look_up(const at::Tensor& indices, const Table& table, OptionalType d
 
 at::Tensor meta_look_up(const char* name, const at::Tensor& indices, const c10::SymInt& width,
                         OptionalType dtype) {
+  check_indices(name, indices);
   c10::SymDimVector sizes(indices.sym_sizes().begin(), indices.sym_sizes().end());
   sizes.push_back(width);
   return at::empty_symint(sizes, indices.options().dtype(result_type(name, dtype)));
 }
 
+void check_int8(const at::Tensor& weight, const at::Tensor& scale) {
+  check_matrix(kInt8Name, weight, at::kChar);
+  if (!has_symbols(weight)) check_part(kInt8Name, "scale", scale, at::kFloat, {weight.size(0)});
+}
+
+void check_int4(const at::Tensor& weight, const at::Tensor& scale, const OptionalTensor& zero_point,
+                int64_t group_size) {
+  check_matrix(kInt4Name, weight, at::kByte);
+  if (has_symbols(weight)) return;
+  const int64_t rows = weight.size(0), width = weight.size(1) * 2;
+  if (group_size < 1 || width % group_size != 0) {
+    fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kInt4Name, group_size, width);
+  }
+  check_part(kInt4Name, "scale", scale, at::kFloat, {rows, width / group_size});
+  if (zero_point && zero_point->defined())
+    check_part(kInt4Name, "zero_point", *zero_point, at::kChar, {rows, width / group_size});
+}
+
 at::Tensor int8_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                     OptionalType dtype) {
-  check_matrix(kInt8Name, weight, at::kChar);
-  check_part(kInt8Name, "scale", scale, at::kFloat, {weight.size(0)});
+  check_int8(weight, scale);
   return look_up(indices, {kInt8Name, weight, scale, {}, kernels::EmbeddingFormat::kInt8, weight.size(1), 0},
                  dtype);
 }
 
 at::Tensor int8_meta(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                      OptionalType dtype) {
+  check_int8(weight, scale);
   return meta_look_up(kInt8Name, indices, weight.sym_size(1), dtype);
 }
 
 at::Tensor int4_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                     const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
-  check_matrix(kInt4Name, weight, at::kByte);
-  const int64_t rows = weight.size(0), width = weight.size(1) * 2;
-  if (group_size < 1 || width % group_size != 0) {
-    fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kInt4Name, group_size, width);
-  }
-  check_part(kInt4Name, "scale", scale, at::kFloat, {rows, width / group_size});
+  check_int4(weight, scale, zero_point, group_size);
+  const int64_t width = weight.size(1) * 2;
   const at::Tensor zeros = zero_point.value_or(at::Tensor());
-  if (zeros.defined()) check_part(kInt4Name, "zero_point", zeros, at::kChar, {rows, width / group_size});
   return look_up(
       indices,
       {kInt4Name, weight, scale, zeros, kernels::EmbeddingFormat::kInt4, width, static_cast<int>(group_size)},
@@ -113,6 +129,7 @@ at::Tensor int4_cpu(const at::Tensor& indices, const at::Tensor& weight, const a
 
 at::Tensor int4_meta(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                      const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+  check_int4(weight, scale, zero_point, group_size);
   return meta_look_up(kInt4Name, indices, weight.sym_size(1) * 2, dtype);
 }
 
@@ -134,6 +151,7 @@ at::Tensor bf16_cpu(const at::Tensor& indices, const at::Tensor& weight, Optiona
 }
 
 at::Tensor bf16_meta(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
+  check_matrix(kBf16Name, weight, at::kBFloat16);
   return meta_look_up(kBf16Name, indices, weight.sym_size(1), dtype);
 }
 

@@ -15,11 +15,15 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kName = "halftone::fp8_linear";
 
+void check_parts(const at::Tensor& weight, const at::Tensor& scale, bool per_tensor) {
+  check_matrix(kName, weight, at::kFloat8_e4m3fn);
+  if (!has_symbols(weight)) check_part(kName, "scale", scale, at::kFloat, {per_tensor ? 1 : weight.size(0)});
+}
+
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias, bool quantize_activations, bool per_tensor) {
-  check_matrix(kName, weight, at::kFloat8_e4m3fn);
+  check_parts(weight, scale, per_tensor);
   const int64_t n = weight.size(0), k = weight.size(1);
-  check_part(kName, "scale", scale, at::kFloat, {per_tensor ? 1 : n});
   LinearCall call(kName, x, n, k, bias);
   // One scale for all rows of x: they are rounded here, because the kernel's own way is row by row.
   const bool round_first = quantize_activations && per_tensor;
@@ -43,6 +47,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& bias, bool quantize_activations, bool per_tensor) {
+  check_parts(weight, scale, per_tensor);
   return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1), bias);
 }
 

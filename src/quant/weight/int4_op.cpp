@@ -22,18 +22,26 @@ at::Tensor or_undefined(const OptionalTensor& tensor) {
   return tensor.value_or(at::Tensor());
 }
 
-at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
-               const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
-               bool quantize_activations) {
+void check_arguments(const at::Tensor& weight, const at::Tensor& scale, const at::Tensor& zeros,
+                     int64_t group_size) {
   check_matrix(kName, weight, at::kByte);
+  if (has_symbols(weight)) return;
   const int64_t n = weight.size(0), k = weight.size(1) * 2;
   const int group = static_cast<int>(std::clamp<int64_t>(group_size, 0, 1024));
   if (const char* reason = kernels::refuse_int4_group(k, group)) {
     fail(ErrorCode::kInvalidArgument, "{}: group size {} with {} inputs: {}", kName, group_size, k, reason);
   }
   check_part(kName, "scale", scale, at::kFloat, {n, k / group});
-  const at::Tensor zeros = or_undefined(zero_point);
   if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, k / group});
+}
+
+at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+               const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
+               bool quantize_activations) {
+  const at::Tensor zeros = or_undefined(zero_point);
+  check_arguments(weight, scale, zeros, group_size);
+  const int64_t n = weight.size(0), k = weight.size(1) * 2;
+  const int group = static_cast<int>(group_size);
   LinearCall call(kName, x, n, k, bias);
   const auto integers = [&] { return unpack_bits(weight, 4, k); };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
@@ -46,6 +54,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
                 bool quantize_activations) {
+  check_arguments(weight, scale, or_undefined(zero_point), group_size);
   return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1) * 2, bias);
 }
 

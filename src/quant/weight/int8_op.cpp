@@ -16,14 +16,18 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kName = "halftone::int8_linear";
 
-at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
-               const OptionalTensor& bias, int64_t weight_bits, bool symmetric_activations) {
+void check_arguments(const at::Tensor& weight, const at::Tensor& scale, int64_t weight_bits) {
   check_matrix(kName, weight, at::kChar);
   if (weight_bits != 7 && weight_bits != 8) {
     fail(ErrorCode::kInvalidArgument, "{}: weight_bits is {}; it takes 8 or 7", kName, weight_bits);
   }
+  if (!has_symbols(weight)) check_part(kName, "scale", scale, at::kFloat, {weight.size(0)});
+}
+
+at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
+               const OptionalTensor& bias, int64_t weight_bits, bool symmetric_activations) {
+  check_arguments(weight, scale, weight_bits);
   const int64_t n = weight.size(0), k = weight.size(1);
-  check_part(kName, "scale", scale, at::kFloat, {n});
   LinearCall call(kName, x, n, k, bias);
   const kernels::Int8LinearProblem problem{call.m(), n, k, static_cast<int>(weight_bits)};
   const kernels::Int8LinearKernel& kernel = kernels::choose_int8_linear(problem);
@@ -43,6 +47,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& bias, int64_t weight_bits, bool symmetric_activations) {
+  check_arguments(weight, scale, weight_bits);
   return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1), bias);
 }
 

@@ -13,11 +13,15 @@ namespace {
 using OptionalTensor = std::optional<at::Tensor>;
 constexpr const char* kName = "halftone::int8_weight_only_linear";
 
+void check_parts(const at::Tensor& weight, const at::Tensor& scale) {
+  check_matrix(kName, weight, at::kChar);
+  if (!has_symbols(weight)) check_part(kName, "scale", scale, at::kFloat, {weight.size(0)});
+}
+
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias) {
-  check_matrix(kName, weight, at::kChar);
+  check_parts(weight, scale);
   const int64_t n = weight.size(0), k = weight.size(1);
-  check_part(kName, "scale", scale, at::kFloat, {n});
   LinearCall call(kName, x, n, k, bias);
   const auto integers = [&] { return weight.contiguous(); };
   return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, n, k, integers, scale});
@@ -25,6 +29,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& bias) {
+  check_parts(weight, scale);
   return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1), bias);
 }
 

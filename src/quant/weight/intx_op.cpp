@@ -44,10 +44,11 @@ constexpr std::string_view kAsFp32[] = {"",
 void check_arguments(const at::Tensor& weight, const at::Tensor& scale, const at::Tensor& zeros, int64_t bits,
                      int64_t k, int64_t group_size) {
   if (bits < 2 || bits > 8) fail(ErrorCode::kInvalidArgument, "{}: bits is {}; it takes 2 to 8", kName, bits);
-  if (k < 0 || group_size < 0 || (group_size > 0 && k % group_size != 0)) {
+  if (k < 0 || k > INT64_MAX / 8 || group_size < 0 || (group_size > 0 && k % group_size != 0)) {
     fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kName, group_size, k);
   }
   check_matrix(kName, weight, at::kByte);
+  if (has_symbols(weight)) return;
   const int64_t n = weight.size(0), groups = group_size == 0 || k == 0 ? 1 : k / group_size;
   check_part(kName, "weight", weight, at::kByte, {n, (k * bits + 7) / 8});
   check_part(kName, "scale", scale, at::kFloat, {n, groups});
@@ -79,6 +80,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t bits,
                 int64_t in_features, int64_t group_size) {
+  check_arguments(weight, scale, zero_point.value_or(at::Tensor()), bits, in_features, group_size);
   return meta_linear(kName, x, weight.sym_size(0), in_features, bias);
 }
 

@@ -94,20 +94,33 @@ at::Tensor LinearCall::result() const {
   return out_.to(type_);
 }
 
+namespace {
+
+bool is_on_cpu(const at::Tensor& tensor) {
+  return tensor.is_cpu() || tensor.is_meta();
+}
+
+}  // namespace
+
+bool has_symbols(const at::Tensor& tensor) {
+  return tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
 void check_matrix(const char* name, const at::Tensor& weight, c10::ScalarType type) {
-  if (weight.is_cpu() && weight.scalar_type() == type && weight.dim() == 2) return;
+  if (is_on_cpu(weight) && weight.scalar_type() == type && weight.dim() == 2) return;
   fail(ErrorCode::kInvalidArgument,
-       "{}: weight must be {} of two dimensions on the CPU, not {} of sizes [{}] on {}", name,
-       c10::toString(type), c10::toString(weight.scalar_type()), fmt::join(weight.sizes(), ", "),
+       "{}: weight must be {} of two dimensions on the CPU, not {} of sizes {} on {}", name,
+       c10::toString(type), c10::toString(weight.scalar_type()), c10::str(weight.sym_sizes()),
        weight.device().str());
 }
 
 void check_part(const char* name, const char* part, const at::Tensor& tensor, c10::ScalarType type,
                 c10::IntArrayRef sizes) {
-  if (tensor.is_cpu() && tensor.scalar_type() == type && tensor.sizes() == sizes) return;
-  fail(ErrorCode::kInvalidArgument, "{}: {} must be {} of sizes [{}] on the CPU, not {} of sizes [{}] on {}",
+  if (is_on_cpu(tensor) && tensor.scalar_type() == type && (has_symbols(tensor) || tensor.sizes() == sizes))
+    return;
+  fail(ErrorCode::kInvalidArgument, "{}: {} must be {} of sizes [{}] on the CPU, not {} of sizes {} on {}",
        name, part, c10::toString(type), fmt::join(sizes, ", "), c10::toString(tensor.scalar_type()),
-       fmt::join(tensor.sizes(), ", "), tensor.device().str());
+       c10::str(tensor.sym_sizes()), tensor.device().str());
 }
 
 }  // namespace halftone

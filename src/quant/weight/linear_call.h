@@ -48,11 +48,14 @@ class LinearCall {
   AtenSplitter splitter_;
 };
 
-/// kInvalidArgument unless `weight` is a two-dimensional CPU tensor of that type.
+/// Whether a size is a symbol: while graphs are traced. Kernels will see numbers and check those.
+bool has_symbols(const at::Tensor& tensor);
+
+/// kInvalidArgument unless `weight` is a two-dimensional CPU tensor, or a meta tensor, of that type.
 void check_matrix(const char* name, const at::Tensor& weight, c10::ScalarType type);
 
-/// kInvalidArgument unless `part` is a CPU tensor of that type and of those sizes: "halftone::int8_linear:
-/// scale must be …".
+/// kInvalidArgument unless `part` is a CPU tensor, or a meta tensor, of that type and of those sizes:
+/// "halftone::int8_linear: scale must be …".
 void check_part(const char* name, const char* part, const at::Tensor& tensor, c10::ScalarType type,
                 c10::IntArrayRef sizes);
 

@@ -1,0 +1,259 @@
+#include "graph/check_shapes.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
+#include <fmt/ranges.h>
+
+#include <set>
+#include <unordered_map>
+
+#include "base/errors.h"
+#include "graph/input_check.h"
+#include "graph/meta_call.h"
+#include "graph/operands.h"
+#include "graph/sym_ops.h"
+
+namespace halftone {
+namespace {
+
+at::Tensor on_meta(const at::Tensor& tensor) {
+  return at::empty_strided(tensor.sizes(), tensor.strides(),
+                           at::TensorOptions(tensor.scalar_type()).device(at::kMeta));
+}
+
+bool is_dense(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
+}
+
+/// Nothing where a symbol is not bound.
+std::optional<int64_t> try_number(const SymExpr& expression, const SymbolBindings& bindings) {
+  if (expression.is_constant()) return expression.constant();
+  std::set<std::string> names;
+  expression.collect_symbols(names);
+  for (const std::string& name : names) {
+    if (!bindings.contains(name)) return std::nullopt;
+  }
+  return expression.evaluate(bindings);
+}
+
+std::optional<std::vector<int64_t>> try_sizes(const TensorMeta& meta, const SymbolBindings& bindings) {
+  std::vector<int64_t> sizes;
+  for (const SymExpr& size : meta.sizes) {
+    const auto number = try_number(size, bindings);
+    if (!number) return std::nullopt;
+    sizes.push_back(*number);
+  }
+  return sizes;
+}
+
+std::string shape_text(c10::ScalarType dtype, c10::IntArrayRef sizes) {
+  return fmt::format("{} [{}]", c10::toString(dtype), fmt::join(sizes, ", "));
+}
+
+/// A value that is not in the map is not known.
+class ShapeCheck {
+ public:
+  ShapeCheck(const Graph& graph, const SymbolBindings& bindings) : graph_(graph), bindings_(bindings) {}
+
+  void bind(const Value* value, const c10::IValue& given) {
+    if (!given.isTensor()) {
+      values_[value] = given;
+    } else if (is_dense(given.toTensor())) {
+      values_[value] = on_meta(given.toTensor());
+    }
+  }
+
+  /// As it is declared, where that can be evaluated.
+  void believe(const Value& value) {
+    if (value.type() == ValueType::kInt && value.expression()) {
+      if (const auto number = try_number(*value.expression(), bindings_)) values_[&value] = *number;
+    }
+    if (value.type() != ValueType::kTensor || !value.meta()) return;
+    const auto sizes = try_sizes(*value.meta(), bindings_);
+    if (!sizes) return;
+    const at::Tensor tensor = at::empty(*sizes, at::TensorOptions(value.meta()->dtype).device(at::kMeta));
+    require_memory_for(tensor);
+    values_[&value] = tensor;
+  }
+
+  void run() {
+    for (const auto& node : graph_.nodes()) {
+      try {
+        visit(*node);
+      } catch (const c10::Error& error) {
+        fail_at(*node, error.what_without_backtrace());
+      } catch (const Error& error) {
+        fail_at(*node, error.what());
+      }
+    }
+  }
+
+ private:
+  [[noreturn]] static void fail_at(const Node& node, std::string_view message) {
+    const std::string output = node.outputs().empty() ? "" : fmt::format(" (%{})", node.output()->name());
+    fail(ErrorCode::kInvalidArgument, "{}{} in layer \"{}\": {}", node.target(), output, node.source().layer,
+         message);
+  }
+
+  void visit(const Node& node) {
+    std::vector<c10::IValue> operands;
+    if (!collect_operands(node, operands)) return believe(node);
+    if (node.op() != nullptr) {
+      MetaAnswer answer = ask_operator(node, std::move(operands));
+      if (answer.kind == MetaAnswer::Kind::kUnknown) return believe(node);
+      if (answer.kind == MetaAnswer::Kind::kRefused) fail_at(node, answer.reason);
+      return settle(node, answer.results);
+    }
+    if (const SymFunction function = try_sym_function(node.target()))
+      return settle(node, {function(operands)});
+    if (node.is("builtin::unpack") || node.is("builtin::getitem")) return take_apart(node, operands);
+    believe(node);
+  }
+
+  /// False where an operand is not known.
+  bool collect_operands(const Node& node, std::vector<c10::IValue>& operands) const {
+    if (node.op() == nullptr) {
+      for (const NamedArgument& input : node.inputs()) {
+        if (!add_operand(input.value, nullptr, operands)) return false;
+      }
+      return true;
+    }
+    for (const c10::Argument& expected : node.op()->schema().arguments()) {
+      const Argument* given = node.try_input(expected.name());
+      if (given != nullptr) {
+        if (!add_operand(*given, expected.type(), operands)) return false;
+      } else {
+        operands.push_back(expected.default_value().value_or(c10::IValue()));
+      }
+    }
+    return true;
+  }
+
+  bool add_operand(const Argument& argument, const c10::TypePtr& type,
+                   std::vector<c10::IValue>& operands) const {
+    if (argument.get_if<std::shared_ptr<Graph>>() != nullptr) return false;
+    if (const Value* value = argument.value()) {
+      const auto found = values_.find(value);
+      if (found == values_.end()) return false;
+      const bool number = type && type->kind() == c10::TypeKind::TensorType && found->second.isScalar();
+      operands.push_back(number ? number_to_tensor(found->second) : found->second);
+      return true;
+    }
+    const Argument::List* list = argument.list();
+    if (list == nullptr) {
+      operands.push_back(constant_to_ivalue(argument, type));
+      return true;
+    }
+    std::vector<c10::IValue> items;
+    for (const Argument& item : *list) {
+      if (!add_operand(item, element_type(type), items)) return false;
+    }
+    operands.push_back(list_to_ivalue(std::move(items), type));
+    return true;
+  }
+
+  void take_apart(const Node& node, const std::vector<c10::IValue>& operands) {
+    if (!operands.at(0).isTensorList()) return believe(node);
+    const std::vector<at::Tensor> pieces = operands[0].toTensorVector();
+    std::vector<c10::IValue> results;
+    if (node.is("builtin::unpack")) {
+      results.assign(pieces.begin(), pieces.end());
+    } else {
+      const auto count = static_cast<int64_t>(pieces.size());
+      const int64_t index = operands.at(1).toInt(), place = index < 0 ? index + count : index;
+      if (place < 0 || place >= count)
+        fail(ErrorCode::kInvalidArgument, "element {} of a list of {}", index, count);
+      results.emplace_back(pieces[static_cast<size_t>(place)]);
+    }
+    settle(node, results);
+  }
+
+  void settle(const Node& node, const std::vector<c10::IValue>& results) {
+    if (results.size() != node.outputs().size())
+      fail(ErrorCode::kInvalidArgument, "gives {} values where the graph expects {}", results.size(),
+           node.outputs().size());
+    for (size_t i = 0; i < results.size(); ++i) {
+      const Value& output = *node.output(i);
+      if (results[i].isTensor() && !results[i].toTensor().defined()) continue;
+      // What nobody reads may differ: some operators give such results in other sizes than they say.
+      if (!output.users().empty()) compare(output, results[i]);
+      values_[&output] = results[i];
+    }
+  }
+
+  void compare(const Value& output, const c10::IValue& result) const {
+    if (result.isTensor()) {
+      require_memory_for(result.toTensor());
+      const std::string difference = difference_from_declared(output, result.toTensor(), bindings_);
+      if (!difference.empty()) fail(ErrorCode::kInvalidArgument, "{}", difference);
+    } else if (result.isInt() && output.expression()) {
+      const auto declared = try_number(*output.expression(), bindings_);
+      if (declared && *declared != result.toInt())
+        fail(ErrorCode::kInvalidArgument, "is declared as {} = {}, the operator gives {}",
+             output.expression()->to_string(), *declared, result.toInt());
+    }
+  }
+
+  void believe(const Node& node) {
+    for (const Value* output : node.outputs()) believe(*output);
+  }
+
+  const Graph& graph_;
+  const SymbolBindings& bindings_;
+  std::unordered_map<const Value*, c10::IValue> values_;
+};
+
+void check_with(const GraphModule& module, const std::vector<c10::IValue>* inputs,
+                const SymbolBindings& bindings) {
+  const at::NoGradGuard no_grad;
+  ShapeCheck check(module.graph(), bindings);
+  const auto tensors = module.tensors();
+  size_t user = 0;
+  for (const GraphInput& input : module.graph().inputs()) {
+    if (input.kind == InputKind::kUser) {
+      inputs != nullptr ? check.bind(input.value, inputs->at(user)) : check.believe(*input.value);
+      ++user;
+    } else if (const auto found = tensors->find(input.target); found != tensors->end()) {
+      check.bind(input.value, found->second);
+    }
+  }
+  check.run();
+}
+
+}  // namespace
+
+std::string describe_tensor(const at::Tensor& tensor) {
+  return shape_text(tensor.scalar_type(), tensor.sizes());
+}
+
+std::string difference_from_declared(const Value& declared, const at::Tensor& computed,
+                                     const SymbolBindings& bindings) {
+  if (!declared.meta()) return {};
+  const TensorMeta& meta = *declared.meta();
+  const auto sizes = try_sizes(meta, bindings);
+  if (!sizes) return {};
+  if (meta.dtype == computed.scalar_type() && computed.sizes() == c10::IntArrayRef(*sizes)) return {};
+  return fmt::format("is declared as {}, the operator gives {}", shape_text(meta.dtype, *sizes),
+                     describe_tensor(computed));
+}
+
+void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
+                  const SymbolBindings& bindings) {
+  check_with(module, &inputs, bindings);
+}
+
+void check_shapes(const GraphModule& module) {
+  const InputCheck check(module);
+  if (module.sample_inputs.empty() && !module.input_names().empty()) return check_with(module, nullptr, {});
+  SymbolBindings bindings;
+  try {
+    bindings = check.check(module.sample_inputs);
+  } catch (const Error&) {
+    return check_with(module, nullptr, {});  // samples that no call would be allowed to have
+  }
+  check_with(module, &module.sample_inputs, bindings);
+}
+
+}  // namespace halftone

@@ -1,0 +1,35 @@
+// Declared sizes and dtypes are claims: here they are compared with what the operators compute.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <string>
+#include <vector>
+
+#include "halftone/graph_module.h"
+
+namespace halftone {
+
+/// Asks each node of the graph, in order, for the sizes and dtypes of its results. kInvalidArgument, naming
+/// node and layer: a result is declared otherwise (both shapes are in the message); an operator refuses its
+/// operands whatever their data; a result needs more memory than the machine has. Nothing is computed or
+/// allocated. `inputs`: one for each user input; `bindings`: as InputCheck gives them.
+///
+/// Operators without a meta function, sizes that depend on data and control flow are believed here; whoever
+/// runs them compares.
+void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
+                  const SymbolBindings& bindings);
+
+/// The same with the module's sample inputs. Where there are none, what depends on the sizes of inputs is
+/// left out.
+void check_shapes(const GraphModule& module);
+
+/// "float [2, 3]": of messages.
+std::string describe_tensor(const at::Tensor& tensor);
+
+/// Nothing where the computed result is as declared under `bindings` or nothing is declared that can be
+/// evaluated; else what is wrong: "is declared as float [2, 4], the operator gives float [2, 3]".
+std::string difference_from_declared(const Value& declared, const at::Tensor& computed,
+                                     const SymbolBindings& bindings);
+
+}  // namespace halftone

@@ -2,28 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/error.h"
+#include "halftone/text_file.h"
 
 namespace halftone::cli {
 
 namespace {
 
 enum class FileKind { kPt2, kHalftone, kOther };
-
-std::string first_bytes(const std::string& path) {
-  std::array<char, 16> bytes{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), bytes.size());
-  return std::string(bytes.data(), static_cast<size_t>(file.gcount()));
-}
 
 FileKind kind_of(const std::string& path, std::string_view head) {
   const std::string extension = std::filesystem::path(path).extension().string();
@@ -56,7 +48,7 @@ std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a model's file", path));
   }
   for (const std::string& library : options.libraries) load_operator_library(library);
-  const std::string head = first_bytes(path);
+  const std::string head = read_file_start(path, 16);
   switch (kind_of(path, head)) {
     case FileKind::kPt2:
       return load_pt2(path, {.map_weights = options.map});

@@ -19,7 +19,9 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const int64_t n = weight.size(0), k = weight.size(1);
   check_part(kName, "scale", scale, at::kFloat, {n});
   LinearCall call(kName, x, n, k, bias);
-  const auto integers = [&] { return weight.contiguous(); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return weight.narrow(0, first, count).contiguous();
+  };
   return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, n, k, integers, scale});
 }
 

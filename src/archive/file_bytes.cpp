@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -54,7 +55,7 @@ void read_all(int fd, std::byte* data, size_t size, const std::string& path) {
 
 }  // namespace
 
-std::shared_ptr<FileBytes> FileBytes::open(const std::string& path, LoadMode mode) {
+std::shared_ptr<FileBytes> FileBytes::open(const std::string& path, LoadMode mode, const FileLimits& limits) {
   // O_NONBLOCK: opening a pipe by mistake must fail below, not wait for a writer. It changes nothing for real
   // files.
   const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -66,7 +67,9 @@ std::shared_ptr<FileBytes> FileBytes::open(const std::string& path, LoadMode mod
 
   std::shared_ptr<FileBytes> file(new FileBytes);
   file->name_ = path;
-  const auto size = static_cast<size_t>(status.st_size);
+  if (static_cast<size_t>(status.st_size) > limits.most)
+    fail(ErrorCode::kUnsupported, "{}: has {} bytes, at most {} are read", path, status.st_size, limits.most);
+  const size_t size = std::min(static_cast<size_t>(status.st_size), limits.first);
   if (size == 0) return file;
   if (mode == LoadMode::kRead) {
     file->data_ = allocate(size, path);

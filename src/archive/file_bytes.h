@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,13 +14,20 @@ enum class LoadMode {
   kRead,  ///< one read into memory: safe against whatever happens to the file later
 };
 
+/// Bounds of what is read.
+struct FileLimits {
+  size_t most = SIZE_MAX;   ///< a longer file is refused
+  size_t first = SIZE_MAX;  ///< of a longer file only its start is taken
+};
+
 /// Immutable in length. The bytes are writable (a private copy: the file never changes), because a tensor
 /// that lives in them may be an optimizer's parameter or a mutated buffer. Whoever keeps a pointer into the
 /// bytes keeps the shared_ptr.
 class FileBytes {
  public:
-  /// Throws kNotFound or kIo, naming the path.
-  static std::shared_ptr<FileBytes> open(const std::string& path, LoadMode mode = LoadMode::kMap);
+  /// Regular files only. Throws kNotFound or kIo, naming the path; kUnsupported where it is too long.
+  static std::shared_ptr<FileBytes> open(const std::string& path, LoadMode mode = LoadMode::kMap,
+                                         const FileLimits& limits = {});
   /// Takes a copy of bytes that come from elsewhere; `name` stands for the path in errors.
   static std::shared_ptr<FileBytes> from_memory(std::span<const std::byte> bytes, std::string name);
 

@@ -5,8 +5,13 @@
 
 namespace halftone {
 
-std::string read_text_file(const std::string& path) {
-  const auto file = FileBytes::open(path, LoadMode::kRead);
+std::string read_text_file(const std::string& path, size_t most) {
+  const auto file = FileBytes::open(path, LoadMode::kRead, {.most = most});
+  return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+}
+
+std::string read_file_start(const std::string& path, size_t bytes) {
+  const auto file = FileBytes::open(path, LoadMode::kRead, {.first = bytes});
   return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
 }
 

@@ -1,12 +1,13 @@
-// Whole small files, as text.
+// Whole small files, as text. Reading is public: halftone/text_file.h.
 #pragma once
 
 #include <string>
 #include <string_view>
 
+#include "halftone/text_file.h"
+
 namespace halftone {
 
-std::string read_text_file(const std::string& path);                   ///< kNotFound or kIo, naming the path
 void write_text_file(const std::string& path, std::string_view text);  ///< atomically
 
 }  // namespace halftone

@@ -13,6 +13,7 @@
 #include "base/errors.h"
 #include "graph/allowed_operators.h"
 #include "halftone/tensor_file.h"
+#include "halftone/text_file.h"
 
 namespace halftone {
 namespace {
@@ -25,14 +26,6 @@ void write_text(const fs::path& path, const std::string& text) {
   file << text;
   file.close();
   if (!file) fail(ErrorCode::kIo, "{}: cannot be written", path.string());
-}
-
-std::string read_text(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::kNotFound, "{}: cannot be read", path.string());
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 std::string readme(const MinifiedCase& minified, const std::string& backend) {
@@ -114,7 +107,7 @@ class Loader {
  private:
   std::unique_ptr<Graph> parse() const {
     try {
-      auto graph = parse_graph(read_text(graph_path_));
+      auto graph = parse_graph(read_text_file(graph_path_));
       lint_or_throw(*graph, "graph");
       require_allowed(*graph, "graph");
       fill_empty_tensors(*graph);

@@ -37,22 +37,6 @@ struct ModuleContent {
   LayerConfigs configs;
 };
 
-std::vector<std::string> part_names(const std::string& name, const QuantizedWeight& weight) {
-  std::vector<std::string> names;
-  for (const auto& [part, tensor] : weight.parts) names.push_back(part_name(name, part));
-  return names;
-}
-
-Packable packable(const std::string& name, const QuantizedWeight& weight) {
-  Packable result{name, part_names(name, weight), {}, nullptr};
-  for (const auto& [part, tensor] : weight.parts) result.parts.push_back(tensor);
-  result.pack = [&weight] {
-    const c10::AutoGradMode no_grad(false);
-    weight.format->linear(at::empty({0, weight.sizes[1]}, at::kFloat), weight, std::nullopt);
-  };
-  return result;
-}
-
 /// Describes a quantized parameter; its parts' records follow when the collector is finished.
 QuantizedRecord add_quantized(const std::string& name, const at::Tensor& tensor, TensorCollector& collector) {
   if (is_transposed(tensor))

@@ -6,9 +6,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/call_json.h"
 #include "checkpoint/ht_json.h"
@@ -74,6 +76,41 @@ std::vector<std::string> layouts_of(const std::vector<at::Tensor>& parts) {
   return layouts;
 }
 
+/// The blocks of each weight.
+class BlocksByParts {
+ public:
+  explicit BlocksByParts(const std::vector<PackedRecord>& packed) {
+    for (const PackedRecord& record : packed) blocks_[record.parts].push_back(&record);
+  }
+  std::vector<const PackedRecord*> of(const Packable& weight) const {
+    const auto found = blocks_.find(weight.names);
+    return found == blocks_.end() ? std::vector<const PackedRecord*>{} : found->second;
+  }
+
+ private:
+  std::map<std::vector<std::string>, std::vector<const PackedRecord*>> blocks_;
+};
+
+/// Offers the blocks and makes the kernels ask for them, which compares them with the weight. The layouts.
+std::vector<std::string> adopt_and_check(const Packable& weight,
+                                         const std::vector<const PackedRecord*>& blocks,
+                                         TensorRestorer& restorer, PackedTrust trust) {
+  std::vector<std::string> offered;
+  try {
+    for (const PackedRecord* record : blocks) {
+      if (std::find(offered.begin(), offered.end(), record->layout) != offered.end())
+        fail(ErrorCode::kCorruptFile, "two packed blocks have the layout {}", quote_text(record->layout));
+      adopt_packed(weight.parts, {record->layout, restorer.restore(record->block)}, trust);
+      offered.push_back(record->layout);
+    }
+    if (!offered.empty()) weight.pack();
+  } catch (const Error& error) {
+    for (const at::Tensor& part : weight.parts) forget_packed(part);
+    throw error.with_context(quote_text(weight.layer));
+  }
+  return offered;
+}
+
 }  // namespace
 
 nlohmann::json packed_json(const std::vector<PackedRecord>& packed) {
@@ -124,6 +161,19 @@ std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tens
   return weights;
 }
 
+Packable packable(const std::string& name, const QuantizedWeight& weight) {
+  Packable result{name, {}, {}, nullptr};
+  for (const auto& [part, tensor] : weight.parts) {
+    result.names.push_back(part_name(name, part));
+    result.parts.push_back(tensor);
+  }
+  result.pack = [&weight] {
+    const c10::AutoGradMode no_grad(false);
+    weight.format->linear(at::empty({0, weight.sizes[1]}, at::kFloat), weight, std::nullopt);
+  };
+  return result;
+}
+
 std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, TensorCollector& collector) {
   std::vector<PackedRecord> packed;
   for (const Packable& weight : weights) {
@@ -140,15 +190,11 @@ std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, Tenso
 std::vector<std::string> adopt_blocks(const std::vector<Packable>& weights,
                                       const std::vector<PackedRecord>& packed, TensorRestorer& restorer) {
   std::vector<std::string> notes;
+  const BlocksByParts blocks(packed);
   for (const Packable& weight : weights) {
-    std::vector<std::string> offered;
-    for (const PackedRecord& record : packed) {
-      if (record.parts != weight.names) continue;
-      adopt_packed(weight.parts, {record.layout, restorer.restore(record.block)});
-      offered.push_back(record.layout);
-    }
+    const std::vector<std::string> offered =
+        adopt_and_check(weight, blocks.of(weight), restorer, PackedTrust::kCheck);
     if (offered.empty()) continue;
-    weight.pack();
     for (const std::string& layout : layouts_of(weight.parts)) {
       if (std::find(offered.begin(), offered.end(), layout) != offered.end()) continue;
       notes.push_back(fmt::format("{}: packed for {} in the file, repacked for {}", weight.layer,
@@ -156,6 +202,22 @@ std::vector<std::string> adopt_blocks(const std::vector<Packable>& weights,
     }
   }
   return notes;
+}
+
+std::vector<std::string> block_findings(const std::vector<Packable>& weights,
+                                        const std::vector<PackedRecord>& packed, TensorRestorer& restorer) {
+  std::vector<std::string> findings;
+  const BlocksByParts blocks(packed);
+  for (const Packable& weight : weights) {
+    try {
+      adopt_and_check(weight, blocks.of(weight), restorer, PackedTrust::kCompare);
+    } catch (const Error& error) {
+      findings.emplace_back(error.what());
+    } catch (const c10::Error& error) {
+      findings.push_back(fmt::format("{}: {}", quote_text(weight.layer), error.what_without_backtrace()));
+    }
+  }
+  return findings;
 }
 
 }  // namespace halftone

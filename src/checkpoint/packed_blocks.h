@@ -12,6 +12,8 @@
 #include "checkpoint/ht_file.h"
 #include "checkpoint/stored_tensors.h"
 #include "halftone/graph_module.h"
+#include "halftone/weight_format.h"
+#include "quant/weight/packing_cache.h"
 
 namespace halftone {
 
@@ -39,13 +41,22 @@ struct Packable {
 /// once, in the graph's order.
 std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tensors);
 
+/// A quantized parameter of a module. Borrows `weight`.
+Packable packable(const std::string& name, const QuantizedWeight& weight);
+
 /// Packs all of them and adds the blocks to the collector. The records' `block` is set by whoever finishes
 /// it, in this order.
 std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, TensorCollector& collector);
 
-/// Gives stored blocks to the kernels. Returns a note for each that this machine's kernels do not want and
-/// made anew.
+/// Gives stored blocks to the kernels. Those of the layouts that this machine's kernels want are compared
+/// with their weights: kCorruptFile, naming the layer and what differs. Returns a note for each weight that
+/// has no such block and was packed anew.
 std::vector<std::string> adopt_blocks(const std::vector<Packable>& weights,
                                       const std::vector<PackedRecord>& packed, TensorRestorer& restorer);
+
+/// Compares stored blocks with their weights, byte by byte where this machine's kernels want them: what is
+/// wrong, one line for each.
+std::vector<std::string> block_findings(const std::vector<Packable>& weights,
+                                        const std::vector<PackedRecord>& packed, TensorRestorer& restorer);
 
 }  // namespace halftone

@@ -9,6 +9,7 @@
 #include "checkpoint/backend_record.h"
 #include "checkpoint/graph_metadata.h"
 #include "checkpoint/guarded.h"
+#include "checkpoint/packed_blocks.h"
 #include "checkpoint/quantized_records.h"
 #include "checkpoint/sample_values.h"
 #include "checkpoint/stored_tensors.h"
@@ -134,8 +135,12 @@ class Verifier {
       report("the configs of the layers are not those of the graph");
     if (fits && deep_) {
       TensorRestorer restorer(file_);
-      for (const HtRecord& record : metadata.tensors) restorer.restore(record);
+      TensorMap tensors;
+      for (const HtRecord& record : metadata.tensors) tensors.emplace(record.name, restorer.restore(record));
       restore_samples(metadata.lifecycle.samples, restorer);
+      for (std::string& finding :
+           block_findings(packable_weights(*metadata.graph, tensors), metadata.packed, restorer))
+        report(std::move(finding));
     }
     check_backend(metadata.lifecycle);
     for (const HtRecord& record : metadata.tensors) use(record);
@@ -150,17 +155,22 @@ class Verifier {
     read_lifecycle(file_.metadata());  // a module has none
     TensorRestorer restorer(file_);
     QuantizedRestorer weights(file_, restorer);
+    std::vector<Packable> packables;
     for (const HtRecord& record : read_records(file_.metadata(), ht::kTensorsKey)) {
       attempt([&] { restorer.restore(record); });
       use(record);
     }
     for (const QuantizedRecord& record : read_quantized(file_.metadata())) {
-      attempt([&] { weights.restore(record); });
+      attempt([&] { packables.push_back(packable(record.name, weights.restore(record))); });
       for (const HtRecord& part : record.parts) use(part);
     }
-    for (const PackedRecord& packed : read_packed(file_.metadata())) {
+    const std::vector<PackedRecord> blocks = read_packed(file_.metadata());
+    for (const PackedRecord& packed : blocks) {
       attempt([&] { restorer.restore(packed.block); });
       use(packed.block);
+    }
+    if (deep_) {
+      for (std::string& finding : block_findings(packables, blocks, restorer)) report(std::move(finding));
     }
     check_unused();
   }

@@ -3,11 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "archive/atomic_file.h"
+#include "archive/text_file.h"
+#include "base/errors.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -20,6 +20,7 @@ namespace halftone {
 namespace {
 
 constexpr const char* kFormat = "halftone-tuning";
+constexpr size_t kLongestCache = size_t{16} << 20;
 
 std::filesystem::path file_of(const std::string& cache_dir, const std::string& hash) {
   return std::filesystem::path(cache_dir) / ("tune-" + hash.substr(0, 32) + ".json");
@@ -35,6 +36,17 @@ TuneReport read_measurements(const std::string& text, const std::string& name, c
   if (to_hex(sha256(std::as_bytes(std::span(report)))) != root.at("sha256").get_string())
     root.at("report").fail_here("its checksum is wrong");
   return TuneReport::from_json(report);
+}
+
+/// The rows must be those of the candidates, in their order: the choice is made among them.
+void require_rows_of(const TuneReport& report, const std::vector<std::string>& candidates,
+                     const std::string& name) {
+  bool fits = report.candidates.size() == candidates.size();
+  for (size_t i = 0; fits && i < candidates.size(); ++i) {
+    const CandidateReport& row = report.candidates[i];
+    fits = candidates[i] == row.name + " " + row.key;
+  }
+  if (!fits) fail(ErrorCode::kCorruptFile, "{}: its candidates are others", name);
 }
 
 }  // namespace
@@ -59,13 +71,13 @@ std::optional<TuneReport> load_measurements(const std::string& cache_dir, const 
   if (cache_dir.empty()) return std::nullopt;
   const std::string hash = key.hash();
   const std::filesystem::path path = file_of(cache_dir, hash);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
   try {
-    return read_measurements(text.str(), path.filename().string(), hash);
+    TuneReport report =
+        read_measurements(read_text_file(path.string(), kLongestCache), path.filename().string(), hash);
+    require_rows_of(report, key.candidates, path.filename().string());
+    return report;
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kNotFound) return std::nullopt;
     log(LogLevel::kWarning, "cache of tunings: {}; measured anew", error.what());
     return std::nullopt;
   }

@@ -45,19 +45,26 @@ Json times_json(const std::vector<ShapeTime>& times) {
   return list;
 }
 
+/// A time or a ratio: finite and not negative.
+double amount_of(const JsonCursor& place) {
+  const double value = place.get_double();
+  if (!(value >= 0 && std::isfinite(value))) place.fail_here("expected a finite number that is not negative");
+  return value;
+}
+
 std::vector<ShapeTime> times_of(const JsonCursor& place) {
   std::vector<ShapeTime> times;
   for (size_t i = 0; i < place.size(); ++i) {
     const JsonCursor entry = place.at(i);
     ShapeTime time;
-    time.median = entry.at("median_ms").get_double();
-    time.p10 = entry.at("p10_ms").get_double();
-    time.p90 = entry.at("p90_ms").get_double();
-    time.low = entry.at("low_ms").get_double();
+    time.median = amount_of(entry.at("median_ms"));
+    time.p10 = amount_of(entry.at("p10_ms"));
+    time.p90 = amount_of(entry.at("p90_ms"));
+    time.low = amount_of(entry.at("low_ms"));
     time.high = number_of(entry.at("high_ms"));
     time.runs = static_cast<int>(entry.at("runs").get_int());
-    time.to_eager = entry.at("to_eager").get_double();
-    time.to_fp32 = entry.at("to_fp32").get_double();
+    time.to_eager = amount_of(entry.at("to_eager"));
+    time.to_fp32 = amount_of(entry.at("to_fp32"));
     times.push_back(time);
   }
   return times;
@@ -118,13 +125,13 @@ CandidateReport candidate_of(const JsonCursor& place) {
   if (found == std::end(kVerdicts)) place.at("verdict").fail_here("no verdict");
   row.verdict = *found;
   row.reason = place.at("reason").get_string();
-  row.latency_ms = place.at("latency_ms").get_double();
-  row.throughput = place.at("throughput").get_double();
+  row.latency_ms = amount_of(place.at("latency_ms"));
+  row.throughput = amount_of(place.at("throughput"));
   row.times = times_of(place.at("times"));
   row.accuracy = accuracy_of(place.at("accuracy"));
   row.bytes = place.at("bytes").get_int();
   if (!place.at("peak_bytes").is_null()) row.peak_bytes = place.at("peak_bytes").get_int();
-  row.compile_ms = place.at("compile_ms").get_double();
+  row.compile_ms = amount_of(place.at("compile_ms"));
   return row;
 }
 
@@ -262,7 +269,7 @@ TuneReport TuneReport::from_json(std::string_view json) {
   report.synthetic = static_cast<int>(root.at("synthetic").get_int());
   report.chosen = root.at("chosen").get_string();
   report.won = root.at("won").get_bool();
-  report.seconds = root.at("seconds").get_double();
+  report.seconds = amount_of(root.at("seconds"));
   report.measured_at = root.at("measured_at").get_string();
   report.from_cache = root.at("from_cache").get_bool();
   report.notes = texts_of(root.at("notes"));

@@ -48,6 +48,11 @@ class Tuning {
     const CacheKey key = cache_key(setup_, model_hash(*graph_), strategy_, options_);
     if (auto cached = load_measurements(cache_dir, key)) {
       cached->from_cache = true;
+      // What is held against no bound is known here, whatever the file says.
+      for (CandidateReport& row : cached->candidates) {
+        row.is_eager = is_eager_baseline(*candidate(row.name).kind);
+        row.is_fp32 = is_fp32_baseline(*candidate(row.name).kind);
+      }
       return *std::move(cached);
     }
     TuneReport report;

@@ -2,15 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/error.h"
+#include "halftone/text_file.h"
 
 namespace halftone::cli {
 
@@ -18,19 +17,21 @@ namespace {
 
 enum class FileKind { kPt2, kHalftone, kOther };
 
-std::string first_bytes(const std::string& path) {
-  std::array<char, 16> bytes{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), bytes.size());
-  return std::string(bytes.data(), static_cast<size_t>(file.gcount()));
+constexpr size_t kHead = 4096;  // the metadata stand first in a .ht: its keys are there
+
+/// A safetensors header behind its length, with Halftone's own keys.
+bool is_checkpoint(std::string_view head) {
+  return head.size() > 8 && head[8] == '{' && head.find("\"halftone.") != std::string_view::npos;
 }
 
+/// The content decides. What has no content that we know goes by its extension to the reader that knows best what
+/// is wrong with it.
 FileKind kind_of(const std::string& path, std::string_view head) {
+  if (head.starts_with("PK\x03\x04")) return FileKind::kPt2;
+  if (is_checkpoint(head)) return FileKind::kHalftone;
   const std::string extension = std::filesystem::path(path).extension().string();
-  // A .pt2 with a broken head goes to its reader too, which knows best what is wrong with it.
   if (extension == ".pt2") return FileKind::kPt2;
-  if (extension == ".ht") return FileKind::kHalftone;
-  return head.starts_with("PK\x03\x04") ? FileKind::kPt2 : FileKind::kOther;
+  return extension == ".ht" ? FileKind::kHalftone : FileKind::kOther;
 }
 
 std::string_view guess(const std::string& path, std::string_view head) {
@@ -61,7 +62,7 @@ void prepare_to_open(const ModelOptions& options) {
 std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
   prepare_to_open(options);
   const std::string& path = options.path;
-  const std::string head = first_bytes(path);
+  const std::string head = read_file_start(path, kHead);
   switch (kind_of(path, head)) {
     case FileKind::kPt2:
       return load_pt2(path, {.map_weights = options.map});

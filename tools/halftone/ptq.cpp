@@ -16,6 +16,7 @@
 #include "halftone/error.h"
 #include "halftone/quantize_static.h"
 #include "halftone/table.h"
+#include "halftone/text_file.h"
 #include "model_file.h"
 #include "output_file.h"
 #include "tune_files.h"
@@ -56,13 +57,13 @@ bool is_file_name(const std::string& text) {
 
 BackendConfig backend_config_of(const PtqRequest& request) {
   if (!is_file_name(request.backend_config)) return builtin_backend_config(request.backend_config);
-  return BackendConfig::from_dict(read_text(request.backend_config), request.backend_config);
+  return BackendConfig::from_dict(read_text_file(request.backend_config), request.backend_config);
 }
 
 QConfigMapping mapping_of(const PtqRequest& request) {
   if (request.qconfig.empty()) return static_int8_mapping(request.bits);
   if (!is_file_name(request.qconfig)) return default_qconfig_mapping(request.qconfig);
-  return QConfigMapping::from_dict(read_text(request.qconfig), request.qconfig);
+  return QConfigMapping::from_dict(read_text_file(request.qconfig), request.qconfig);
 }
 
 StaticInt8Result quantize_model(const PtqRequest& request, const GraphModule& module, Console& console) {
@@ -70,7 +71,7 @@ StaticInt8Result quantize_model(const PtqRequest& request, const GraphModule& mo
   options.backend_config = backend_config_of(request);
   options.mapping = mapping_of(request);
   options.require_all = request.require_all;
-  if (!request.statistics.empty()) options.statistics = read_text(request.statistics);
+  if (!request.statistics.empty()) options.statistics = read_text_file(request.statistics);
   const CalibrationCalls data = collect_calibration(module, request.data, request.batch);
   for (const std::string& note : data.notes) console.warn(note);
   std::optional<ProgressBar> bar;

@@ -45,13 +45,6 @@ void require_folder_of(const std::string& path) {
   throw Error(ErrorCode::kIo, fmt::format("{}: there is no folder {}", path, folder.string()));
 }
 
-std::string read_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw Error(ErrorCode::kIo, fmt::format("{}: cannot be read", path));
-  return text;
-}
-
 void write_text(const std::string& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file << text;

@@ -16,7 +16,6 @@ std::string own_program();
 /// An empty path is fine.
 void require_folder_of(const std::string& path);
 /// kIo, naming the file.
-std::string read_text(const std::string& path);
 void write_text(const std::string& path, std::string_view text);
 int64_t file_bytes(const std::string& path);
 

@@ -151,7 +151,9 @@ Activation activation_named(const std::string& name) {
 template <typename Pack>
 at::Tensor pack_int4_parts(const char* kind, const std::vector<at::Tensor>& parts, const Problem& p,
                            Pack pack) {
-  const auto integers = [&] { return unpack_bits(parts[0], 4, p.k); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return unpack_bits(parts[0].narrow(0, first, count), 4, p.k);
+  };
   const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
   // Undefined ones too: the operators key their blocks by the same three parts.
   return pack({kind, {parts[0], parts[1], zero_point}, p.n, p.k, integers, parts[1], zero_point});
@@ -160,7 +162,9 @@ at::Tensor pack_int4_parts(const char* kind, const std::vector<at::Tensor>& part
 FloatKernel fp32_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
   const kernels::Fp32LinearProblem problem{p.m, p.n, p.k};
   const auto& kernel = kernels::choose_fp32_linear(problem);
-  const auto floats = [&] { return parts[0].contiguous(); };
+  const auto floats = [&](int64_t first, int64_t count) {
+    return parts[0].narrow(0, first, count).contiguous();
+  };
   return {kernel.name, packed_fp32({"fp32_linear", parts, p.n, p.k, floats}, kernel.tile_n),
           kernels::fp32_linear_workspace_bytes(kernel, problem, p.threads, p.type),
           [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
@@ -171,7 +175,9 @@ FloatKernel fp32_kernel(const std::vector<at::Tensor>& parts, const Problem& p) 
 FloatKernel int8_weight_only_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
   const kernels::Int8WeightOnlyProblem problem{p.m, p.n, p.k};
   const auto& kernel = kernels::choose_int8_weight_only(problem);
-  const auto integers = [&] { return parts[0].contiguous(); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return parts[0].narrow(0, first, count).contiguous();
+  };
   return {kernel.name,
           packed_int8_weight_only({"int8_weight_only_linear", parts, p.n, p.k, integers, parts[1]},
                                   kernel.tile_n),

@@ -26,4 +26,8 @@ void pack_bf16_weights(const Bf16Weights& weights, int tile_n, void* out);
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
 PackedPanels open_bf16_packed(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, bf16_packed_bytes long, is what packing would make, as far as
+/// packed_block.h says. `last`: the channels of the last panel of n.
+void check_bf16_packed(const Bf16Weights& last, int64_t n, int tile_n, const void* block);
+
 }  // namespace halftone::kernels

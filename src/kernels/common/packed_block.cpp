@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <new>
 
 #include "base/checked.h"
 #include "base/errors.h"
@@ -40,6 +41,44 @@ const PackedHeader& open_packed(const PackedKind& kind, const void* block, int t
   return header;
 }
 
+void check_packed_header(const PackedKind& kind, PackedHeader wanted, const void* block) {
+  check_alignment(kind, block);
+  std::memcpy(wanted.magic, kind.magic, sizeof(wanted.magic));
+  wanted.version = kind.version;
+  PackedHeader found;
+  std::memcpy(&found, block, sizeof(found));
+  if (std::memcmp(found.magic, wanted.magic, sizeof(wanted.magic)) != 0)
+    fail(ErrorCode::kInvalidArgument, "{}: magic is not that of its blocks", kind.operation);
+  const auto require = [&](const char* field, int64_t stored, int64_t made) {
+    if (stored != made)
+      fail(ErrorCode::kInvalidArgument, "{}: {} is {} in the stored block, {} in the weights", kind.operation,
+           field, stored, made);
+  };
+  require("version", found.version, wanted.version);
+  require("tile_n", found.tile_n, wanted.tile_n);
+  require("group", found.group, wanted.group);
+  require("has_zero_points", found.has_zero_points, wanted.has_zero_points);
+  require("n", found.n, wanted.n);
+  require("k", found.k, wanted.k);
+  require("format", found.format, wanted.format);
+  require("tile_k", found.tile_k, wanted.tile_k);
+  check_packed_bytes(kind, "padding", found.padding, wanted.padding, sizeof(wanted.padding));
+}
+
+void check_packed_bytes(const PackedKind& kind, const char* what, const void* stored, const void* made,
+                        size_t bytes) {
+  if (bytes != 0 && std::memcmp(stored, made, bytes) != 0)
+    fail(ErrorCode::kInvalidArgument, "{}: {} of the stored block is not what the weights give",
+         kind.operation, what);
+}
+
+PackedScratch::PackedScratch(size_t bytes)
+    : data_(::operator new (bytes, std::align_val_t{kPackedAlignment})) {}
+
+PackedScratch::~PackedScratch() {
+  ::operator delete (data_, std::align_val_t{kPackedAlignment});
+}
+
 void check_packed_scale(const PackedKind& kind, float scale, int64_t channel, int64_t group) {
   if (scale >= 0.0f && !std::isinf(scale)) return;
   if (group < 0) {
@@ -66,6 +105,15 @@ int64_t factor_bytes(const PanelKind& kind, int64_t n, int tile_n) {
   return kind.factors ? packed_panel_count(n, tile_n) * tile_n * int64_t{sizeof(float)} : 0;
 }
 
+PackedHeader panels_header(int64_t n, int64_t k, int tile_n, uint32_t format) {
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile_n);
+  header.format = format;
+  header.n = n;
+  header.k = k;
+  return header;
+}
+
 }  // namespace
 
 size_t packed_panels_bytes(const PanelKind& kind, int64_t n, int64_t k, int tile_n) {
@@ -79,12 +127,7 @@ size_t packed_panels_bytes(const PanelKind& kind, int64_t n, int64_t k, int tile
 
 PackedPanels begin_packed_panels(const PanelKind& kind, int64_t n, int64_t k, int tile_n, uint32_t format,
                                  void* out) {
-  PackedHeader header{};
-  header.tile_n = static_cast<uint32_t>(tile_n);
-  header.format = format;
-  header.n = n;
-  header.k = k;
-  begin_packed(kind.kind, header, out, packed_panels_bytes(kind, n, k, tile_n));
+  begin_packed(kind.kind, panels_header(n, k, tile_n, format), out, packed_panels_bytes(kind, n, k, tile_n));
   return open_packed_panels(kind, out, tile_n);
 }
 
@@ -99,6 +142,23 @@ PackedPanels open_packed_panels(const PanelKind& kind, const void* block, int ti
           header.k * tile_n * kind.element_bytes,
           kind.factors ? factor : nullptr,
           reinterpret_cast<const unsigned char*>(factor) + factor_bytes(kind, header.n, tile_n)};
+}
+
+void check_packed_panels(const PanelKind& kind, const PackedPanels& wanted, const void* block,
+                         const std::function<void(void* out)>& pack_last) {
+  const int tile_n = wanted.tile_n;
+  check_packed_header(kind.kind, panels_header(wanted.n, wanted.k, tile_n, wanted.format), block);
+  if (wanted.n == 0) return;
+  const int64_t first = last_packed_panel(wanted.n, tile_n), count = wanted.n - first;
+  const PackedScratch scratch(packed_panels_bytes(kind, count, wanted.k, tile_n));
+  pack_last(scratch.data());
+  const PackedPanels made = open_packed_panels(kind, scratch.data(), tile_n);
+  const PackedPanels stored = open_packed_panels(kind, block, tile_n);
+  if (kind.factors)
+    check_packed_bytes(kind.kind, "a scale", stored.factor + first, made.factor,
+                       static_cast<size_t>(factor_bytes(kind, count, tile_n)));
+  check_packed_bytes(kind.kind, "a weight", stored.elements + first / tile_n * stored.panel_bytes,
+                     made.elements, static_cast<size_t>(made.panel_bytes));
 }
 
 }  // namespace halftone::kernels

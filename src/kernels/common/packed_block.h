@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 namespace halftone::kernels {
 
@@ -44,6 +45,35 @@ void begin_packed(const PackedKind& kind, PackedHeader header, void* out, size_t
 /// Throws kInvalidArgument unless `block` is an aligned block of this kind and tile.
 const PackedHeader& open_packed(const PackedKind& kind, const void* block, int tile_n);
 
+/// The first channel of the last panel: what is looked at in stored blocks.
+constexpr int64_t last_packed_panel(int64_t n, int tile_n) {
+  return n == 0 ? 0 : (n - 1) / tile_n * tile_n;
+}
+
+// Stored blocks come from files, so nothing in them is believed. check_packed_header() and the operations'
+// check functions compare a block, whose length the caller has compared with the operation's packed_bytes,
+// with what packing would make: every byte of the header, and one panel as a sample of the weights.
+
+/// Throws kInvalidArgument, naming the field, unless the block begins with what begin_packed() would write.
+void check_packed_header(const PackedKind& kind, PackedHeader wanted, const void* block);
+
+/// Throws kInvalidArgument unless `bytes` are equal; `what` is their name in the message.
+void check_packed_bytes(const PackedKind& kind, const char* what, const void* stored, const void* made,
+                        size_t bytes);
+
+/// Memory for a few panels, aligned.
+class PackedScratch {
+ public:
+  explicit PackedScratch(size_t bytes);
+  ~PackedScratch();
+  PackedScratch(const PackedScratch&) = delete;
+  PackedScratch& operator=(const PackedScratch&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+};
+
 /// Throws kInvalidArgument for a scale that is negative, infinite or NaN, naming the channel (and the group,
 /// if it is not negative).
 void check_packed_scale(const PackedKind& kind, float scale, int64_t channel, int64_t group = -1);
@@ -81,6 +111,11 @@ PackedPanels begin_packed_panels(const PanelKind& kind, int64_t n, int64_t k, in
 
 /// Throws as open_packed does.
 PackedPanels open_packed_panels(const PanelKind& kind, const void* block, int tile_n);
+
+/// Throws kInvalidArgument unless the header is that of n channels of k weights, and the last panel is the
+/// only one that `pack_last` makes of the channels from last_packed_panel() on.
+void check_packed_panels(const PanelKind& kind, const PackedPanels& wanted, const void* block,
+                         const std::function<void(void* out)>& pack_last);
 
 /// The first element of a channel in a block under construction; its next k is tile_n elements on.
 template <typename T>

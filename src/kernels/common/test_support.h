@@ -53,14 +53,14 @@ class Guarded {
   T* data_;
 };
 
-/// Memory aligned to 64 bytes, for packed weights.
+/// Memory aligned to 64 bytes that ends at an unreadable page, up to the alignment, for packed weights.
 class Aligned {
  public:
-  explicit Aligned(size_t bytes) : store_(bytes + 64, 0xcd) {}
-  void* data() { return store_.data() + (64 - reinterpret_cast<uintptr_t>(store_.data()) % 64) % 64; }
+  explicit Aligned(size_t bytes) : store_(static_cast<int64_t>((bytes + 63) / 64 * 64), 0xcd) {}
+  void* data() { return store_.data(); }
 
  private:
-  std::vector<unsigned char> store_;
+  Guarded<unsigned char> store_;
 };
 
 class Random {

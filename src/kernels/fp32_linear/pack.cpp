@@ -23,4 +23,13 @@ PackedPanels open_fp32_packed(const void* block, int tile_n) {
   return open_packed_panels(kKind, block, tile_n);
 }
 
+void check_fp32_packed(const Fp32Weights& last, int64_t n, int tile_n, const void* block) {
+  PackedPanels wanted{};
+  wanted.n = n;
+  wanted.k = last.k;
+  wanted.tile_n = tile_n;
+  wanted.format = 0;
+  check_packed_panels(kKind, wanted, block, [&](void* out) { pack_fp32_weights(last, tile_n, out); });
+}
+
 }  // namespace halftone::kernels

@@ -26,4 +26,8 @@ void pack_fp32_weights(const Fp32Weights& weights, int tile_n, void* out);
 /// and tile.
 PackedPanels open_fp32_packed(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, fp32_packed_bytes long, is what packing would make, as far as
+/// packed_block.h says. `last`: the channels of the last panel of n.
+void check_fp32_packed(const Fp32Weights& last, int64_t n, int tile_n, const void* block);
+
 }  // namespace halftone::kernels

@@ -48,4 +48,13 @@ PackedPanels open_fp8_packed(const void* block, int tile_n) {
   return open_packed_panels(kKind, block, tile_n);
 }
 
+void check_fp8_packed(const Fp8Weights& last, int64_t n, int tile_n, const void* block) {
+  PackedPanels wanted{};
+  wanted.n = n;
+  wanted.k = last.k;
+  wanted.tile_n = tile_n;
+  wanted.format = static_cast<uint32_t>(last.format);
+  check_packed_panels(kKind, wanted, block, [&](void* out) { pack_fp8_weights(last, tile_n, out); });
+}
+
 }  // namespace halftone::kernels

@@ -33,4 +33,8 @@ void pack_fp8_weights(const Fp8Weights& weights, int tile_n, void* out);
 /// version and tile.
 PackedPanels open_fp8_packed(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, fp8_packed_bytes long, is what packing would make, as far as
+/// packed_block.h says. `last`: the channels of the last panel of n.
+void check_fp8_packed(const Fp8Weights& last, int64_t n, int tile_n, const void* block);
+
 }  // namespace halftone::kernels

@@ -72,7 +72,22 @@ void pack_int4_dynamic(const Int4Weights& weights, int tile_n, void* out) {
 
 Int4DynamicPacked open_int4_dynamic(const void* block, int tile_n) {
   const PackedHeader& header = open_packed(kKind, block, tile_n);
+  check_int4_group(kKind.operation, header.k, static_cast<int>(header.group));
   return layout(header, static_cast<const uint8_t*>(block) + sizeof(PackedHeader));
+}
+
+void check_int4_dynamic_packed(const Int4Weights& last, int64_t n, int tile_n, const void* block) {
+  check_int4_group(kKind.operation, last.k, last.group);
+  const bool zeros = last.zero_point != nullptr;
+  check_packed_header(kKind, header_of(n, last.k, last.group, zeros, tile_n), block);
+  if (n == 0) return;
+  const PackedScratch scratch(int4_dynamic_packed_bytes(last.n, last.k, last.group, zeros, tile_n));
+  pack_int4_dynamic(last, tile_n, scratch.data());
+  const Int4DynamicPacked made = open_int4_dynamic(scratch.data(), tile_n),
+                          stored = open_int4_dynamic(block, tile_n);
+  check_packed_bytes(kKind, "a weight",
+                     stored.panels + last_packed_panel(n, tile_n) / tile_n * stored.panel_bytes, made.panels,
+                     static_cast<size_t>(made.panel_bytes));
 }
 
 }  // namespace halftone::kernels

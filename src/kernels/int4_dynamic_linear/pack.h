@@ -36,4 +36,8 @@ struct Int4DynamicPacked {
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
 Int4DynamicPacked open_int4_dynamic(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, int4_dynamic_packed_bytes long, is what packing would make, as far
+/// as packed_block.h says. `last`: the channels of the last panel of n.
+void check_int4_dynamic_packed(const Int4Weights& last, int64_t n, int tile_n, const void* block);
+
 }  // namespace halftone::kernels

@@ -11,6 +11,16 @@ int64_t table_floats(int64_t n, int64_t k, int group, int tile_n) {
   return packed_panel_count(n, tile_n) * (k / group) * tile_n;
 }
 
+PackedHeader header_of(const Int4Weights& weights, int64_t n, int tile_n) {
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile_n);
+  header.group = static_cast<uint32_t>(weights.group);
+  header.has_zero_points = weights.zero_point != nullptr;
+  header.n = n;
+  header.k = weights.k;
+  return header;
+}
+
 /// The scale of a group; 0 where every weight is its zero point, so that zeros stay exactly zero: the kernels
 /// subtract 8 · Σ x, whose rounding would leave a trace in the last digits.
 float group_scale(const Int4WeightOnlyWeights& weights, int64_t channel, int64_t group) {
@@ -34,13 +44,7 @@ void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, voi
   const bool zero_points = weights.zero_point != nullptr;
   const size_t bytes =
       int4_weight_only_packed_bytes(weights.n, weights.k, weights.group, zero_points, tile_n);
-  PackedHeader header{};
-  header.tile_n = static_cast<uint32_t>(tile_n);
-  header.group = static_cast<uint32_t>(weights.group);
-  header.has_zero_points = zero_points;
-  header.n = weights.n;
-  header.k = weights.k;
-  begin_packed(kKind, header, out, bytes);
+  begin_packed(kKind, header_of(weights, weights.n, tile_n), out, bytes);
   const Int4WeightOnlyPacked packed = open_int4_weight_only(out, tile_n);
   const int64_t groups = weights.k / weights.group;
   for (int64_t c = 0; c < weights.n; ++c) {
@@ -61,6 +65,7 @@ void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, voi
 Int4WeightOnlyPacked open_int4_weight_only(const void* block, int tile_n) {
   const PackedHeader& header = open_packed(kKind, block, tile_n);
   const auto group = static_cast<int>(header.group);
+  check_int4_group(kKind.operation, header.k, group);
   const int64_t floats = table_floats(header.n, header.k, group, tile_n);
   const auto* scale = reinterpret_cast<const float*>(&header + 1);
   const bool zero = header.has_zero_points != 0;
@@ -73,6 +78,26 @@ Int4WeightOnlyPacked open_int4_weight_only(const void* block, int tile_n) {
           scale,
           zero ? scale + floats : nullptr,
           panels};
+}
+
+void check_int4_weight_only_packed(const Int4Weights& last, int64_t n, int tile_n, const void* block) {
+  check_int4_group(kKind.operation, last.k, last.group);
+  check_packed_header(kKind, header_of(last, n, tile_n), block);
+  if (n == 0) return;
+  const bool zeros = last.zero_point != nullptr;
+  const PackedScratch scratch(int4_weight_only_packed_bytes(last.n, last.k, last.group, zeros, tile_n));
+  pack_int4_weight_only(last, tile_n, scratch.data());
+  const Int4WeightOnlyPacked made = open_int4_weight_only(scratch.data(), tile_n),
+                             stored = open_int4_weight_only(block, tile_n);
+  const int64_t panel = last_packed_panel(n, tile_n) / tile_n, lanes = last.k / 8 * tile_n,
+                floats = last.k / last.group * tile_n;
+  const auto table_bytes = static_cast<size_t>(floats) * sizeof(float);
+  check_packed_bytes(kKind, "a scale", stored.scale + panel * floats, made.scale, table_bytes);
+  if (zeros)
+    check_packed_bytes(kKind, "a zero point", stored.zero_point + panel * floats, made.zero_point,
+                       table_bytes);
+  check_packed_bytes(kKind, "a weight", stored.panels + panel * lanes, made.panels,
+                     static_cast<size_t>(lanes) * sizeof(uint32_t));
 }
 
 }  // namespace halftone::kernels

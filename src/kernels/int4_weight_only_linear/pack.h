@@ -33,4 +33,8 @@ struct Int4WeightOnlyPacked {
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
 Int4WeightOnlyPacked open_int4_weight_only(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, int4_weight_only_packed_bytes long, is what packing would make, as
+/// far as packed_block.h says. `last`: the channels of the last panel of n.
+void check_int4_weight_only_packed(const Int4Weights& last, int64_t n, int tile_n, const void* block);
+
 }  // namespace halftone::kernels

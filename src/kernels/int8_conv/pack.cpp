@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "base/checked.h"
 #include "base/errors.h"
@@ -37,6 +38,17 @@ ConvDescription describe_conv(const Int8ConvProblem& p, Int8ConvTile tile) {
           0,
           tile.deep,
           {}};
+}
+
+PackedHeader conv_header(const Int8ConvProblem& p, Int8ConvTile tile) {
+  PackedHeader header{};
+  header.tile_n = static_cast<uint32_t>(tile.n);
+  header.group = static_cast<uint32_t>(p.shape.groups);
+  header.n = p.shape.out_channels;
+  header.k = p.shape.taps() * p.shape.group_in_channels();
+  header.format = static_cast<uint32_t>(p.weight_bits);
+  header.tile_k = 4;
+  return header;
 }
 
 // Where the parts of a block lie, in bytes from its front.
@@ -139,6 +151,48 @@ void pack_column(const Int8ConvProblem& p, const int8_t* w, int64_t oc, int tile
   }
 }
 
+[[noreturn]] void refuse_conv_block(const char* what, int64_t panel) {
+  fail(ErrorCode::kInvalidArgument, "int8_conv: {} of panel {} in the stored block is out of range", what,
+       panel);
+}
+
+bool is_depth(int depth) {
+  return depth == 1 || depth == 2 || depth == 4 || depth == 8;
+}
+
+// Depths and extra quads: they say where kernels read activations.
+void check_conv_panels(const Int8ConvPacked& packed, bool deep) {
+  for (int64_t panel = 0; panel < packed.groups * packed.group_panels; ++panel) {
+    const int depth = packed.depth[panel];
+    if (deep && !packed.shallow ? !is_depth(depth) : depth != 0) refuse_conv_block("the depth", panel);
+    const int64_t extras = packed.extras[panel];
+    if (extras < 0 || extras > (depth == 0 ? 0 : packed.most_extras))
+      refuse_conv_block("the number of extra quads", panel);
+    for (int64_t e = 0; e < extras; ++e) {
+      const Int8ExtraQuad quad = packed.extra_quads[panel * packed.most_extras + e];
+      if (quad.tap < 0 || quad.tap >= packed.taps || quad.offset < 0 || quad.offset >= packed.quads * 4 ||
+          quad.offset % 4 != 0)
+        refuse_conv_block("an extra quad", panel);
+    }
+  }
+}
+
+// The weights of one column in the panel's order, extra quads added.
+std::vector<int> conv_column(const Int8ConvPacked& packed, int64_t column, int tile_n) {
+  const int64_t panel = column / tile_n, at = column % tile_n * 4, step = int64_t{tile_n} * 4;
+  std::vector<int> weights(static_cast<size_t>(packed.taps * packed.quads * 4));
+  const int8_t* quads = packed.panels + panel * packed.panel_bytes + at;
+  for (size_t i = 0; i < weights.size(); ++i)
+    weights[i] = quads[static_cast<int64_t>(i / 4) * step + static_cast<int64_t>(i % 4)];
+  for (int64_t e = 0; e < packed.extras[panel]; ++e) {
+    const Int8ExtraQuad quad = packed.extra_quads[panel * packed.most_extras + e];
+    const int8_t* extra = packed.extra_weights + (panel * packed.most_extras + e) * step + at;
+    for (int i = 0; i < 4; ++i)
+      weights[static_cast<size_t>(quad.tap * packed.quads * 4 + quad.offset + i)] += extra[i];
+  }
+  return weights;
+}
+
 }  // namespace
 
 Int8ConvLayout int8_conv_layout(const ConvShape& shape) {
@@ -156,14 +210,7 @@ void pack_int8_conv(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTil
   check_conv_weights(problem, w);
   const ConvShape& s = problem.shape;
   ConvBlockParts parts = conv_block_parts(problem, tile);
-  PackedHeader header{};
-  header.tile_n = static_cast<uint32_t>(tile.n);
-  header.group = static_cast<uint32_t>(s.groups);
-  header.n = s.out_channels;
-  header.k = s.taps() * s.group_in_channels();
-  header.format = static_cast<uint32_t>(problem.weight_bits);
-  header.tile_k = 4;
-  begin_packed(kInt8ConvKind, header, out, bytes);
+  begin_packed(kInt8ConvKind, conv_header(problem, tile), out, bytes);
   place_parts(parts, out);
   const Int8ConvPacked& packed = parts.packed;
   auto* sum = const_cast<int32_t*>(packed.sum);
@@ -191,7 +238,8 @@ Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& p, const void* block
   ConvDescription found;
   std::memcpy(&found, static_cast<const char*>(block) + sizeof(PackedHeader), sizeof(found));
   ConvDescription wanted = describe_conv(p, tile);
-  wanted.shallow = found.shallow;
+  // Only blocks for 16-bit sums have panels that can be too shallow for them.
+  wanted.shallow = found.shallow != 0 && tile.deep && int8_conv_layout(p.shape) != Int8ConvLayout::kDepthwise;
   if (header.n != p.shape.out_channels || header.group != static_cast<uint32_t>(p.shape.groups) ||
       header.format != static_cast<uint32_t>(p.weight_bits) ||
       std::memcmp(&found, &wanted, sizeof(found)) != 0) {
@@ -205,6 +253,31 @@ Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& p, const void* block
   place_parts(parts, block);
   parts.packed.shallow = found.shallow != 0;
   return parts.packed;
+}
+
+void check_int8_conv_packed(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTile tile,
+                            const void* block) {
+  check_packed_header(kInt8ConvKind, conv_header(problem, tile), block);
+  const Int8ConvPacked stored = open_int8_conv_packed(problem, block, tile);
+  const bool depthwise = stored.layout == Int8ConvLayout::kDepthwise;
+  check_conv_panels(stored, tile.deep && !depthwise);
+  if (problem.shape.out_channels == 0) return;
+  const int64_t oc = problem.shape.out_channels - 1;
+  const int64_t ocg = depthwise ? problem.shape.out_channels : problem.shape.group_out_channels();
+  const int64_t column = oc / ocg * stored.group_columns + oc % ocg;
+  std::vector<int8_t> panel(static_cast<size_t>(stored.panel_bytes));
+  std::vector<int32_t> sum(static_cast<size_t>(stored.taps));
+  pack_column(problem, w, oc, tile.n, stored.layout, panel.data(), sum.data(), 1);
+  Int8ConvPacked made = stored;
+  const int32_t no_extras = 0;
+  made.panels = panel.data();
+  made.extras = &no_extras;
+  if (conv_column(stored, column, tile.n) != conv_column(made, 0, tile.n))
+    fail(ErrorCode::kInvalidArgument, "int8_conv: a weight of the stored block is not what the weights give");
+  for (int64_t tap = 0; tap < stored.taps; ++tap) {
+    if (stored.sum[tap * stored.groups * stored.group_columns + column] != sum[static_cast<size_t>(tap)])
+      fail(ErrorCode::kInvalidArgument, "int8_conv: a sum of the stored block is not what the weights give");
+  }
 }
 
 }  // namespace halftone::kernels

@@ -85,4 +85,9 @@ Int8ConvPacked int8_conv_packed_shape(const Int8ConvProblem& problem, Int8ConvTi
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version, tile and convolution.
 Int8ConvPacked open_int8_conv_packed(const Int8ConvProblem& problem, const void* block, Int8ConvTile tile);
 
+/// Throws kInvalidArgument unless `block`, int8_conv_packed_bytes long, is what packing `w` would make, as
+/// far as packed_block.h says: header and description, all that says where kernels read, the last channel.
+void check_int8_conv_packed(const Int8ConvProblem& problem, const int8_t* w, Int8ConvTile tile,
+                            const void* block);
+
 }  // namespace halftone::kernels

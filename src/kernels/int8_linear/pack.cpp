@@ -18,6 +18,16 @@ int64_t column_bytes(int64_t padded_columns) {
   return ceil_div(bytes, kPackedAlignment) * static_cast<int64_t>(kPackedAlignment);
 }
 
+PackedHeader header_of(const Int8Weights& weights, int64_t n, Int8Tile tile) {
+  PackedHeader header{};
+  header.format = static_cast<uint32_t>(weights.weight_bits);
+  header.tile_n = static_cast<uint32_t>(tile.n);
+  header.tile_k = static_cast<uint32_t>(tile.k);
+  header.n = n;
+  header.k = weights.k;
+  return header;
+}
+
 void check_weights(const Int8Weights& weights) {
   if (weights.weight_bits != 8 && weights.weight_bits != 7) {
     fail(ErrorCode::kInvalidArgument, "int8_linear: weight_bits is {}; it takes 8 or 7", weights.weight_bits);
@@ -52,13 +62,7 @@ size_t int8_packed_bytes(int64_t n, int64_t k, Int8Tile tile) {
 void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out) {
   const size_t bytes = int8_packed_bytes(weights.n, weights.k, tile);
   check_weights(weights);
-  PackedHeader header{};
-  header.format = static_cast<uint32_t>(weights.weight_bits);
-  header.tile_n = static_cast<uint32_t>(tile.n);
-  header.tile_k = static_cast<uint32_t>(tile.k);
-  header.n = weights.n;
-  header.k = weights.k;
-  begin_packed(kKind, header, out, bytes);
+  begin_packed(kKind, header_of(weights, weights.n, tile), out, bytes);
 
   const Int8Packed packed = open_int8_packed(out, tile);
   float* scale = const_cast<float*>(packed.scale);
@@ -94,6 +98,20 @@ Int8Packed open_int8_packed(const void* block, Int8Tile tile) {
   packed.sum = reinterpret_cast<const int32_t*>(at) + columns;
   packed.panels = reinterpret_cast<const int8_t*>(at + column_bytes(columns));
   return packed;
+}
+
+void check_int8_packed(const Int8Weights& last, int64_t n, Int8Tile tile, const void* block) {
+  check_packed_header(kKind, header_of(last, n, tile), block);
+  if (n == 0) return;
+  const PackedScratch scratch(int8_packed_bytes(last.n, last.k, tile));
+  pack_int8_weights(last, tile, scratch.data());
+  const Int8Packed made = open_int8_packed(scratch.data(), tile), stored = open_int8_packed(block, tile);
+  const int64_t first = last_packed_panel(n, tile.n);
+  const auto columns = static_cast<size_t>(tile.n);
+  check_packed_bytes(kKind, "a scale", stored.scale + first, made.scale, columns * sizeof(float));
+  check_packed_bytes(kKind, "a sum", stored.sum + first, made.sum, columns * sizeof(int32_t));
+  check_packed_bytes(kKind, "a weight", stored.panels + first / tile.n * stored.panel_bytes, made.panels,
+                     static_cast<size_t>(made.panel_bytes));
 }
 
 }  // namespace halftone::kernels

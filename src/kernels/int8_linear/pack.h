@@ -52,4 +52,8 @@ struct Int8Packed {
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
 Int8Packed open_int8_packed(const void* block, Int8Tile tile);
 
+/// Throws kInvalidArgument unless `block`, int8_packed_bytes long, is what packing would make, as far as
+/// packed_block.h says. `last`: the channels of the last panel of n.
+void check_int8_packed(const Int8Weights& last, int64_t n, Int8Tile tile, const void* block);
+
 }  // namespace halftone::kernels

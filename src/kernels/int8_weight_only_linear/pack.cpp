@@ -25,4 +25,14 @@ PackedPanels open_int8_weight_only(const void* block, int tile_n) {
   return open_packed_panels(kKind, block, tile_n);
 }
 
+void check_int8_weight_only_packed(const Int8WeightOnlyWeights& last, int64_t n, int tile_n,
+                                   const void* block) {
+  PackedPanels wanted{};
+  wanted.n = n;
+  wanted.k = last.k;
+  wanted.tile_n = tile_n;
+  wanted.format = 0;
+  check_packed_panels(kKind, wanted, block, [&](void* out) { pack_int8_weight_only(last, tile_n, out); });
+}
+
 }  // namespace halftone::kernels

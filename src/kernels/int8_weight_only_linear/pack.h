@@ -27,4 +27,9 @@ void pack_int8_weight_only(const Int8WeightOnlyWeights& weights, int tile_n, voi
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version and tile.
 PackedPanels open_int8_weight_only(const void* block, int tile_n);
 
+/// Throws kInvalidArgument unless `block`, int8_weight_only_packed_bytes long, is what packing would make, as
+/// far as packed_block.h says. `last`: the channels of the last panel of n.
+void check_int8_weight_only_packed(const Int8WeightOnlyWeights& last, int64_t n, int tile_n,
+                                   const void* block);
+
 }  // namespace halftone::kernels

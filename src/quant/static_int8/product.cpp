@@ -19,24 +19,39 @@ int weight_bits_of(const at::Tensor& weight) {
   const at::Tensor note = packed_block({weight}, {"int8_weight_bits", 1}, kBytes, [&](void* out) {
     const at::Tensor w = weight.contiguous();
     const auto* begin = w.const_data_ptr<int8_t>();
-    const bool small = std::all_of(begin, begin + w.numel(), [](int8_t v) { return v >= -64 && v <= 64; });
+    const auto [lowest, highest] = std::minmax_element(begin, begin + w.numel());
+    const bool small = w.numel() == 0 || (*lowest >= -64 && *highest <= 64);
     std::memset(out, 0, kBytes);
     *static_cast<uint8_t*>(out) = small ? 7 : 8;
   });
   return *note.const_data_ptr<uint8_t>();
 }
 
+std::string_view kind_of(const kernels::Int8ConvProblem& problem, kernels::Int8ConvTile tile) {
+  // Panels of 16 are read by kernels that sum in 16 bits and by the scalar one, which have blocks of their
+  // own.
+  const bool narrow = tile.n == 16 && !tile.deep &&
+                      kernels::int8_conv_layout(problem.shape) != kernels::Int8ConvLayout::kDepthwise;
+  if (narrow) return problem.shape.transposed ? "int8_conv_transposed_scalar" : "int8_conv_scalar";
+  return problem.shape.transposed ? "int8_conv_transposed" : "int8_conv";
+}
+
 at::Tensor packed_conv(const at::Tensor& weight, const kernels::Int8ConvProblem& problem,
                        kernels::Int8ConvTile tile) {
   // What a block was made for stands in the layout: the same weight may be read in several ways.
   const int bits = (problem.weight_bits == 7 ? 2 : 0) + (problem.activation_bits == 7 ? 1 : 0);
-  const PackLayout layout{problem.shape.transposed ? "int8_conv_transposed" : "int8_conv",
-                          static_cast<int>(kernels::kInt8ConvPackVersion), tile.n,
+  const PackLayout layout{kind_of(problem, tile), static_cast<int>(kernels::kInt8ConvPackVersion), tile.n,
                           static_cast<int>(problem.shape.groups) * 4 + bits};
-  return packed_block({weight}, layout, kernels::int8_conv_packed_bytes(problem, tile), [&](void* out) {
+  const auto pack = [&](void* out) {
     const at::Tensor w = weight.contiguous();
     kernels::pack_int8_conv(problem, w.const_data_ptr<int8_t>(), tile, out);
-  });
+  };
+  const auto check = [&](const void* block) {
+    const at::Tensor w = weight.contiguous();
+    kernels::check_int8_conv_packed(problem, w.const_data_ptr<int8_t>(), tile, block);
+  };
+  return packed_block({weight}, layout, kernels::int8_conv_packed_bytes(problem, tile), pack,
+                      CheckFunction(check));
 }
 
 }  // namespace

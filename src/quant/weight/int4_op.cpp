@@ -43,7 +43,9 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const int64_t n = weight.size(0), k = weight.size(1) * 2;
   const int group = static_cast<int>(group_size);
   LinearCall call(kName, x, n, k, bias);
-  const auto integers = [&] { return unpack_bits(weight, 4, k); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return unpack_bits(weight.narrow(0, first, count), 4, k);
+  };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
   return quantize_activations
              ? run_int4_dynamic(call, {"int4_dynamic_linear", parts, n, k, integers, scale, zeros}, group)

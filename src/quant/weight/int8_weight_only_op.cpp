@@ -23,7 +23,9 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   check_parts(weight, scale);
   const int64_t n = weight.size(0), k = weight.size(1);
   LinearCall call(kName, x, n, k, bias);
-  const auto integers = [&] { return weight.contiguous(); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return weight.narrow(0, first, count).contiguous();
+  };
   return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, n, k, integers, scale});
 }
 

@@ -61,7 +61,9 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const at::Tensor zeros = zero_point.value_or(at::Tensor());
   check_arguments(weight, scale, zeros, bits, in_features, group_size);
   LinearCall call(kName, x, weight.size(0), in_features, bias);
-  const auto integers = [&] { return unpack_bits(weight, static_cast<int>(bits), in_features); };
+  const auto integers = [&](int64_t first, int64_t count) {
+    return unpack_bits(weight.narrow(0, first, count), static_cast<int>(bits), in_features);
+  };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
   if (bits <= 4 && group_size <= 256 &&
       kernels::refuse_int4_group(in_features, static_cast<int>(group_size)) == nullptr) {
@@ -70,10 +72,16 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   }
   if (scale.size(1) == 1 && (!zeros.defined() || bits < 8)) {
     // Both are in [-64, 63] at most, so their difference fits.
-    const auto centred = [&] { return zeros.defined() ? integers().sub(zeros) : integers(); };
+    const auto centred = [&](int64_t first, int64_t count) {
+      const at::Tensor rows = integers(first, count);
+      return zeros.defined() ? rows.sub(zeros.narrow(0, first, count)) : rows;
+    };
     return run_int8_weight_only(call, {kAsInt8[bits], parts, call.n(), call.k(), centred, scale});
   }
-  const auto floats = [&] { return dequantize_affine(integers(), scale, zeros); };
+  const auto floats = [&](int64_t first, int64_t count) {
+    return dequantize_affine(integers(first, count), scale.narrow(0, first, count),
+                             zeros.defined() ? zeros.narrow(0, first, count) : zeros);
+  };
   return run_fp32(call, {kAsFp32[bits], parts, call.n(), call.k(), floats});
 }
 

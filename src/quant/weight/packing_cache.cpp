@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_map>
@@ -42,18 +43,20 @@ class PartId {
       : storage_(part.storage().getWeakStorageImpl()),
         address_(storage_of(part)),
         data_(part.const_data_ptr()),
+        dtype_(part.scalar_type()),
         version_(version_of(part)),
         sizes_(part.sizes().begin(), part.sizes().end()),
         strides_(part.strides().begin(), part.strides().end()) {}
 
   bool matches(const at::Tensor& part) const {
-    return address_ == storage_of(part) && data_ == part.const_data_ptr() && version_ == version_of(part) &&
-           part.sizes() == c10::IntArrayRef(sizes_) && part.strides() == c10::IntArrayRef(strides_);
+    return address_ == storage_of(part) && data_ == part.const_data_ptr() && dtype_ == part.scalar_type() &&
+           version_ == version_of(part) && part.sizes() == c10::IntArrayRef(sizes_) &&
+           part.strides() == c10::IntArrayRef(strides_);
   }
   /// The same memory, read the same way, but written to in between.
   bool is_other_version_of(const PartId& other) const {
-    return address_ == other.address_ && data_ == other.data_ && sizes_ == other.sizes_ &&
-           strides_ == other.strides_ && version_ != other.version_;
+    return address_ == other.address_ && data_ == other.data_ && dtype_ == other.dtype_ &&
+           sizes_ == other.sizes_ && strides_ == other.strides_ && version_ != other.version_;
   }
   bool is_of(const c10::StorageImpl* storage) const { return address_ == storage; }
   bool is_alive() const { return !storage_.expired(); }
@@ -62,6 +65,7 @@ class PartId {
   c10::weak_intrusive_ptr<c10::StorageImpl> storage_;
   const c10::StorageImpl* address_;
   const void* data_;
+  at::ScalarType dtype_;
   uint32_t version_;
   c10::SmallVector<int64_t, 2> sizes_, strides_;
 };
@@ -71,6 +75,7 @@ struct Entry {
   std::string layout_text;  // for blocks that were adopted
   PackLayout layout;        // for blocks that were made here
   at::Tensor bytes;
+  std::optional<PackedTrust> doubt;  // how an adopted block is to be compared before it is used
 
   bool matches(const std::vector<at::Tensor>& given) const {
     size_t at = 0;
@@ -98,11 +103,24 @@ struct Entry {
 
 class PackingCache {
  public:
-  at::Tensor find(const std::vector<at::Tensor>& parts, const PackLayout& layout, size_t bytes) {
+  struct Found {
+    at::Tensor bytes;
+    std::optional<PackedTrust> doubt;
+  };
+  Found find(const std::vector<at::Tensor>& parts, const PackLayout& layout, size_t bytes) {
     if (++lookups_ % kLookupsPerPurge == 0) purge();
     const std::shared_lock lock(mutex_);
     const Entry* entry = find_entry(parts, layout, bytes);
-    return entry != nullptr ? entry->bytes : at::Tensor();
+    return entry != nullptr ? Found{entry->bytes, entry->doubt} : Found{};
+  }
+
+  /// The block was compared with its parts.
+  void trust(const std::vector<at::Tensor>& parts, const at::Tensor& block) {
+    const std::unique_lock lock(mutex_);
+    const auto [first, last] = entries_.equal_range(storage_of(parts.at(0)));
+    for (auto it = first; it != last; ++it) {
+      if (it->second.bytes.is_same(block)) it->second.doubt.reset();
+    }
   }
 
   /// The block to use: `bytes`, or that of another thread which was faster.
@@ -111,14 +129,14 @@ class PackingCache {
     const std::unique_lock lock(mutex_);
     ++packed_;
     if (const Entry* entry = find_entry(parts, layout, bytes.nbytes())) return entry->bytes;
-    emplace(parts, {ids_of(parts), {}, layout, bytes}, dropped);
+    emplace(parts, {ids_of(parts), {}, layout, bytes, {}}, dropped);
     return bytes;
   }
 
-  void adopt(const std::vector<at::Tensor>& parts, PackedBlock block) {
+  void adopt(const std::vector<at::Tensor>& parts, PackedBlock block, PackedTrust trust) {
     std::vector<Entry> dropped;
     const std::unique_lock lock(mutex_);
-    emplace(parts, {ids_of(parts), std::move(block.layout), {}, std::move(block.bytes)}, dropped);
+    emplace(parts, {ids_of(parts), std::move(block.layout), {}, std::move(block.bytes), trust}, dropped);
   }
 
   std::vector<PackedBlock> blocks(const std::vector<at::Tensor>& parts) {
@@ -166,7 +184,9 @@ class PackingCache {
     const auto [first, last] = entries_.equal_range(storage_of(parts.at(0)));
     for (auto it = first; it != last; ++it) {
       const Entry& entry = it->second;
-      if (entry.bytes.nbytes() == bytes && entry.matches(parts) && entry.has_layout(layout)) return &entry;
+      // An adopted one of another size is found too, and then refused.
+      if ((entry.bytes.nbytes() == bytes || entry.doubt) && entry.matches(parts) && entry.has_layout(layout))
+        return &entry;
     }
     return nullptr;
   }
@@ -215,6 +235,26 @@ at::Tensor aligned_bytes(size_t bytes) {
   return block;
 }
 
+/// Compares a stored block with the parts: nothing in it is believed before.
+void check_adopted(const PackLayout& layout, const at::Tensor& block, size_t bytes, PackFunction pack,
+                   std::optional<CheckFunction> check) {
+  if (block.nbytes() != bytes)
+    fail(ErrorCode::kCorruptFile, "packed block {}: it has {} bytes, the weights give {}", layout.to_string(),
+         block.nbytes(), bytes);
+  if (check) {
+    try {
+      (*check)(block.const_data_ptr());
+    } catch (const Error& error) {
+      fail(ErrorCode::kCorruptFile, "packed block {}: {}", layout.to_string(), error.what());
+    }
+    return;
+  }
+  const at::Tensor made = aligned_bytes(bytes);
+  pack(made.mutable_data_ptr());
+  if (std::memcmp(made.const_data_ptr(), block.const_data_ptr(), bytes) != 0)
+    fail(ErrorCode::kCorruptFile, "packed block {}: it is not what the weights give", layout.to_string());
+}
+
 }  // namespace
 
 std::string PackLayout::to_string() const {
@@ -222,10 +262,17 @@ std::string PackLayout::to_string() const {
 }
 
 at::Tensor packed_block(const std::vector<at::Tensor>& parts, const PackLayout& layout, size_t bytes,
-                        PackFunction pack) {
-  at::Tensor block = cache().find(parts, layout, bytes);
-  if (block.defined()) return block;
-  block = aligned_bytes(bytes);
+                        PackFunction pack, std::optional<CheckFunction> check) {
+  const auto found = cache().find(parts, layout, bytes);
+  if (found.doubt) {
+    const bool all = *found.doubt == PackedTrust::kCompare;
+    // The header first, also where everything is compared: its message names the field.
+    if (check) check_adopted(layout, found.bytes, bytes, pack, check);
+    if (!check || all) check_adopted(layout, found.bytes, bytes, pack, std::nullopt);
+    cache().trust(parts, found.bytes);
+  }
+  if (found.bytes.defined()) return found.bytes;
+  const at::Tensor block = aligned_bytes(bytes);
   pack(block.mutable_data_ptr());
   return cache().insert(parts, layout, block);
 }
@@ -234,14 +281,14 @@ std::vector<PackedBlock> packed_of(const std::vector<at::Tensor>& parts) {
   return cache().blocks(parts);
 }
 
-void adopt_packed(const std::vector<at::Tensor>& parts, PackedBlock block) {
+void adopt_packed(const std::vector<at::Tensor>& parts, PackedBlock block, PackedTrust trust) {
   const at::Tensor& bytes = block.bytes;
   if (!bytes.defined() || !bytes.is_cpu() || bytes.scalar_type() != at::kByte || bytes.dim() != 1 ||
       !bytes.is_contiguous() || !aligned(bytes.const_data_ptr())) {
     fail(ErrorCode::kInvalidArgument,
          "packed block \"{}\": must be contiguous uint8 on the CPU, aligned to {}", block.layout, kAlignment);
   }
-  cache().adopt(parts, std::move(block));
+  cache().adopt(parts, std::move(block), trust);
 }
 
 void forget_packed(const at::Tensor& part) {

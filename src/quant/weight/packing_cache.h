@@ -39,18 +39,30 @@ struct PackedBlock {
 /// Writes a block to memory of the size that was asked for, aligned to 64.
 using PackFunction = c10::function_ref<void(void* out)>;
 
+/// Throws unless a stored block of the right size is what `pack` would make, as far as it can be known in
+/// much less time than packing takes: at least everything that says what a kernel reads.
+using CheckFunction = c10::function_ref<void(const void* block)>;
+
 /// The cached block of these parts (undefined ones are ignored), made by `pack` if there is none of this
-/// layout and size. Thread-safe; two threads that come first at once may both pack, and then share one block.
+/// layout. A block that was adopted is first compared with the parts: its size, then by `check`; without one,
+/// all of it with a new one. kCorruptFile where it differs, naming the layout.
+/// Thread-safe; two threads that come first at once may both pack, and then share one block.
 at::Tensor packed_block(const std::vector<at::Tensor>& parts, const PackLayout& layout, size_t bytes,
-                        PackFunction pack);
+                        PackFunction pack, std::optional<CheckFunction> check = std::nullopt);
 
 /// What the cache holds for these parts. An operator packs at its first call, also of an empty batch.
 std::vector<PackedBlock> packed_of(const std::vector<at::Tensor>& parts);
 
-/// Offers a block that was stored, also in mapped memory. It is used if the operator wants that very layout
-/// and size, else never read. Contents are believed but for their header, so check the file's checksum.
-/// kInvalidArgument where it is not uint8, contiguous, on the CPU and aligned to 64.
-void adopt_packed(const std::vector<at::Tensor>& parts, PackedBlock block);
+/// How an adopted block is compared with its parts.
+enum class PackedTrust {
+  kCheck,    ///< by packed_block's check: the header, and a sample of the weights
+  kCompare,  ///< with a new one, byte by byte
+};
+
+/// Offers a block that was stored, also in mapped memory. It is used if the operator wants that very layout,
+/// else never read. kInvalidArgument where it is not uint8, contiguous, on the CPU and aligned to 64.
+void adopt_packed(const std::vector<at::Tensor>& parts, PackedBlock block,
+                  PackedTrust trust = PackedTrust::kCheck);
 
 /// Drops all blocks of which `part` is a part.
 void forget_packed(const at::Tensor& part);

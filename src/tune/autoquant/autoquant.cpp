@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "base/log.h"
 #include "halftone/kernels.h"
 #include "halftone/quantize.h"
 #include "halftone/version.h"
@@ -69,6 +70,16 @@ void apply_to(const ModelSource& model, const AutoquantPlan& plan) {
     apply_plan(*model.graph, plan);
   } else {
     apply_plan(*model.module, plan);
+  }
+}
+
+/// Nothing, and a line in the log, for what is no plan.
+std::optional<AutoquantPlan> plan_of_cache(const std::string& text) {
+  try {
+    return AutoquantPlan::from_json(text, "autoquant's cache");
+  } catch (const Error& error) {
+    log(LogLevel::kWarning, "{}; measured anew", error.what());
+    return std::nullopt;
   }
 }
 
@@ -173,8 +184,7 @@ struct Autoquant::State {
     const auto known = aq::find_plan(options.cache_dir,
                                      aq::plan_key(hash_of_model(), samples, weights_of(samples), options));
     keeper = {};
-    if (!known) return std::nullopt;
-    return AutoquantPlan::from_json(*known, "autoquant's cache");
+    return known ? plan_of_cache(*known) : std::nullopt;
   }
 
   const std::string& hash_of_model() {
@@ -195,8 +205,8 @@ struct Autoquant::State {
     const std::vector<double> weights = weights_of(samples);
     const std::string key = aq::plan_key(hash_of_model(), samples, weights, options);
     if (options.use_cache) {
-      if (const auto known = aq::find_plan(options.cache_dir, key))
-        return AutoquantPlan::from_json(*known, "autoquant's cache");
+      const auto known = aq::find_plan(options.cache_dir, key);
+      if (auto plan = known ? plan_of_cache(*known) : std::nullopt) return *std::move(plan);
     }
     aq::PlanResult result = aq::make_plan({*marked, *recorder, samples, weights, missing, options, start});
     describe(result.plan);

@@ -3,14 +3,13 @@
 #include <ATen/Parallel.h>
 
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <tuple>
 
 #include "archive/atomic_file.h"
+#include "archive/text_file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -25,6 +24,8 @@ namespace {
 
 constexpr const char* kTimesFormat = "halftone-autoquant-times";
 constexpr const char* kPlanFormat = "halftone-autoquant-plan-cache";
+constexpr size_t kLongestCache = size_t{64} << 20;
+constexpr double kLongestTime = 1e9;  // milliseconds
 constexpr const char* kTimesFile = "autoquant-times.json";
 
 using TimeKey = std::tuple<std::string, std::string, std::string>;  // machine, problem, scheme
@@ -49,11 +50,13 @@ std::filesystem::path plan_path(const std::string& folder, const std::string& ha
 }
 
 std::optional<std::string> text_of_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  try {
+    return read_text_file(path.string(), kLongestCache);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound)
+      log(LogLevel::kWarning, "autoquant's cache: {}; measured anew", error.what());
+    return std::nullopt;
+  }
 }
 
 TimeMap parse_times(const std::string& text, const std::string& name) {
@@ -65,7 +68,7 @@ TimeMap parse_times(const std::string& text, const std::string& name) {
   for (size_t i = 0; i < list.size(); ++i) {
     const JsonCursor entry = list.at(i);
     const double ms = entry.at("milliseconds").get_double();
-    if (!(ms > 0)) entry.at("milliseconds").fail_here("no time");
+    if (!(ms > 0 && ms < kLongestTime)) entry.at("milliseconds").fail_here("no time");
     times[{entry.at("machine").get_string(), entry.at("problem").get_string(),
            entry.at("scheme").get_string()}] = ms;
   }

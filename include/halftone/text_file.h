@@ -1,0 +1,20 @@
+// Small files as text: what the program and the library read configs, plans, caches and statistics with.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace halftone {
+
+/// No config, plan or cache that Halftone writes comes near it.
+inline constexpr size_t kLongestTextFile = size_t{256} << 20;
+
+/// The whole file. Only regular files are read: a pipe, a device or a folder is an error at once and never
+/// waited for. kNotFound or kIo, naming the path; kUnsupported for a file of more than `most` bytes.
+std::string read_text_file(const std::string& path, size_t most = kLongestTextFile);
+
+/// The first bytes of a file, as many as there are up to `bytes`. Refuses what read_text_file() refuses, but
+/// for the size.
+std::string read_file_start(const std::string& path, size_t bytes);
+
+}  // namespace halftone

@@ -150,6 +150,12 @@ class Files(CliTest):
         shutil.copy(FOLDER / "counter.pt2", FOLDER / "counter_without_extension")
         self.ok("run", "counter_without_extension")
 
+        self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "checkpoint.txt")
+        self.ok("run", "checkpoint.txt")
+        self.ok("inspect", "checkpoint.txt")
+        shutil.copy(FOLDER / "checkpoint.txt", FOLDER / "misnamed.pt2")
+        self.ok("run", "misnamed.pt2")
+
     def test_operator_library_must_load(self):
         self.fails(1, "run", "counter.pt2", "--load-library", "nowhere.so", says=["nowhere.so"])
 

@@ -48,6 +48,10 @@ std::string_view guess(const std::string& path, std::string_view head) {
 
 }  // namespace
 
+bool is_checkpoint_file(const std::string& path) {
+  return kind_of(path, read_file_start(path, kHead)) == FileKind::kHalftone;
+}
+
 void prepare_to_open(const ModelOptions& options) {
   const std::string& path = options.path;
   std::error_code ignored;

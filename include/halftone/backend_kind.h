@@ -42,6 +42,9 @@ struct BackendType {
   std::string what;  ///< one line for people
   /// kInvalidArgument for fields and values that the type does not know.
   std::function<std::shared_ptr<const BackendKind>(std::string_view config_json)> make;
+  /// Why no file may name this type, since its config is a permission that only a caller can give; empty:
+  /// files may. Asked before the file's config is looked at.
+  std::string not_from_files = {};
 };
 /// kInvalidArgument where the type is taken or empty. Thread-safe, as all here.
 void register_backend_type(BackendType type);

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "halftone/graph_module.h"
 
@@ -18,6 +19,13 @@ struct LoadOptions {
 std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options = {});
 
 /// Loads a shared library that registers custom operators. It is code: only on the caller's explicit wish.
+/// Graphs from files may call its operators from then on.
 void load_operator_library(const std::string& path);
+
+/// Graphs from files may call a fixed list of operators (docs/operators.md), Halftone's own, and what the
+/// caller allows: with this, those of a namespace that the program itself registered ("torchvision"), as many
+/// as there are now. kNotFound where there are none; kInvalidArgument for aten and inductor, which do too
+/// much.
+void allow_operators(std::string_view name_space);
 
 }  // namespace halftone

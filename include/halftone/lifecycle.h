@@ -100,6 +100,9 @@ class Backend {
   /// between calls (a key-value cache) carries over from call to call, begins anew with activate() and
   /// deploy(), and makes calls take turns; others run side by side.
   c10::IValue infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {}) const;
+  /// A stream of calls with flat inputs and a state of its own, apart from infer()'s. Only in ACTIVE and
+  /// DEPLOYED. It keeps the model, also when the backend is deactivated.
+  Session session() const;
 
   BackendState state() const;
   bool is_active() const;    ///< in ACTIVE only, not in DEPLOYED

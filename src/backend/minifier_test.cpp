@@ -209,6 +209,26 @@ graph(%x: user "x" f32[s0], %n: user "count" int, %f: user "f" float, %s: user "
   EXPECT_FALSE(find_failure(loaded, lookup_backend("eager")).has_value());
 }
 
+TEST(SavedCase, HoldsNoOperatorThatNoFileMayCall) {
+  MinifiedCase minified;
+  minified.smallest.inputs = {at::ones({2})};
+  minified.smallest.module =
+      module_from_text("graph(%x: user f32[2]) {\n  %y: f32[2] = aten::relu(%x)\n  return %y\n}");
+  const std::string folder = testing::TempDir() + "/saved_hostile";
+  save_case(folder, minified, "eager");
+  const char* const hostile =
+      "graph(%x: user f32[2]) {\n  %y: f32[2] = aten::resize_(%x, [2])  @ \"fc\"\n  return %y\n}";
+  std::ofstream(folder + "/graph.txt") << hostile;
+  expect_error(ErrorCode::kUnsupported,
+               {"graph.txt", "%y: aten::resize_ in layer \"fc\"", "refused in files"},
+               [&] { load_case(folder); });
+  minified.smallest.module = module_from_text(hostile);
+  std::filesystem::remove_all(folder);
+  expect_error(ErrorCode::kUnsupported, {"cannot be saved", "aten::resize_"},
+               [&] { save_case(folder, minified, "eager"); });
+  EXPECT_FALSE(std::filesystem::exists(folder));
+}
+
 TEST(SavedCase, SaysWhatIsWrongWithAFolder) {
   expect_error(ErrorCode::kNotFound, {"nowhere"}, [] { load_case("nowhere"); });
   const std::string folder = testing::TempDir() + "/saved_broken";

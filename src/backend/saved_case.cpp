@@ -11,6 +11,7 @@
 
 #include "backend/graph_case.h"
 #include "base/errors.h"
+#include "graph/allowed_operators.h"
 #include "halftone/tensor_file.h"
 
 namespace halftone {
@@ -115,6 +116,8 @@ class Loader {
     try {
       auto graph = parse_graph(read_text(graph_path_));
       lint_or_throw(*graph, "graph");
+      require_allowed(*graph, "graph");
+      fill_empty_tensors(*graph);
       return graph;
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kNotFound) throw;
@@ -211,10 +214,11 @@ class Loader {
 }  // namespace
 
 void save_case(const std::string& folder, const MinifiedCase& minified, const std::string& backend) {
+  const GraphModule& module = *minified.smallest.module;
+  require_allowed(module.graph(), "this case cannot be saved, it would not load again");
   std::error_code failed;
   fs::create_directories(folder, failed);
   if (failed) fail(ErrorCode::kIo, "{}: cannot be made: {}", folder, failed.message());
-  const GraphModule& module = *minified.smallest.module;
   TensorMap tensors;
   Metadata metadata = {{"backend", backend},
                        {"failure", std::string(to_string(minified.failure.kind))},

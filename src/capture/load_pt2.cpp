@@ -128,16 +128,18 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   require_known_keys(context, graph_module,
                      {"graph", "signature", "module_call_graph", "metadata", "treespec_namedtuple_fields"});
   collect_unsupported(context, graph_module.at("graph"));
-  throw_if_unsupported(context);
+  throw_if_unsupported(path, context.unsupported);
 
   auto graph = std::make_unique<Graph>();
   GraphReader reader(context, graph_module.at("graph"), *graph, {});
   const JsonCursor signature = graph_module.at("signature");
   read_input_specs(context, signature, reader, *graph);
   reader.read_nodes();
-  throw_if_unsupported(context);
+  throw_if_unsupported(path, context.unsupported);
   read_output_specs(context, signature, reader, *graph);
   check_sound(*graph, path);
+  require_allowed(*graph, path);
+  fill_empty_tensors(*graph);
 
   CallDescription description = read_call(graph_module);
   check_leaves(*graph, description.call, graph_module.at("module_call_graph"));

@@ -11,17 +11,10 @@
 #include <vector>
 
 #include "base/json.h"
+#include "graph/allowed_operators.h"
 #include "halftone/graph.h"
 
 namespace halftone {
-
-/// A node that cannot be run, for the one error that lists all of them.
-struct UnsupportedNode {
-  std::string name;
-  std::string target;
-  std::string layer;
-  std::string reason;
-};
 
 /// What reading one file needs to know everywhere.
 struct Pt2Context {

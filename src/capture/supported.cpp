@@ -2,7 +2,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/errors.h"
 #include "capture/higher_order.h"
 #include "capture/pt2_arguments.h"
 #include "capture/pt2_graph.h"
@@ -25,7 +24,7 @@ std::string why_unsupported_target(const std::string& target) {
   if (is_higher_order(target)) return is_supported_higher_order(target) ? "" : "higher-order operator";
   const std::string ours = graph_target(target);
   if (ours.empty()) return "not an operator";
-  if (try_builtin(ours) || try_operator(ours)) return {};
+  if (try_builtin(ours) || try_operator(ours)) return why_refused_in_files(ours);
   if (is_torch_namespace(ours)) return "this libtorch has no such operator";
   return "unknown operator; if a library registers it, load that with --load-library";
 }
@@ -63,16 +62,6 @@ class Collector {
 
 void collect_unsupported(Pt2Context& context, const JsonCursor& graph) {
   Collector(context).graph(graph, {});
-}
-
-void throw_if_unsupported(const Pt2Context& context) {
-  if (context.unsupported.empty()) return;
-  std::string text = fmt::format("{}: {} node{} cannot be run:", context.file, context.unsupported.size(),
-                                 context.unsupported.size() == 1 ? "" : "s");
-  for (const UnsupportedNode& node : context.unsupported) {
-    text += fmt::format("\n  {}: {} in layer \"{}\": {}", node.name, node.target, node.layer, node.reason);
-  }
-  throw Error(ErrorCode::kUnsupported, text);
 }
 
 }  // namespace halftone

@@ -1,4 +1,5 @@
-// Finds every node of a .pt2 graph that Halftone cannot run, before anything is built.
+// Finds every node of a .pt2 graph that Halftone cannot run or that is refused in files, before anything is
+// built.
 #pragma once
 
 #include "base/json.h"
@@ -9,8 +10,5 @@ namespace halftone {
 /// Adds the unsupported nodes of the schema's Graph at `graph` to context.unsupported, those of its subgraphs
 /// too.
 void collect_unsupported(Pt2Context& context, const JsonCursor& graph);
-
-/// Throws kUnsupported with all of context.unsupported where there are any.
-void throw_if_unsupported(const Pt2Context& context);
 
 }  // namespace halftone

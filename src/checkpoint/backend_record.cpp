@@ -5,9 +5,22 @@
 #include "checkpoint/guarded.h"
 
 namespace halftone {
+namespace {
+
+void require_no_refusal(const std::string& refusal, const HtBackend& backend, const std::string& place) {
+  if (refusal.empty()) return;
+  fail(ErrorCode::kUnsupported, "{}: a backend {} may not come from a file: {}", place,
+       quote_text(backend.type), refusal);
+}
+
+}  // namespace
 
 std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata) {
   const std::string place = metadata.place(ht::kBackendKey);
+  // Before the config is looked at: a file cannot give itself a permission.
+  for (const BackendType& type : backend_types()) {
+    if (type.type == backend.type) require_no_refusal(type.not_from_files, backend, place);
+  }
   std::shared_ptr<const BackendKind> kind;
   try {
     kind = guarded(place, [&] { return make_backend_kind(backend.type, backend.config); });
@@ -15,11 +28,7 @@ std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMet
     if (error.code() != ErrorCode::kNotFound) throw;
     fail(ErrorCode::kUnsupported, "{}", error.what());
   }
-  const std::string refusal = kind->refuse_to_save();
-  if (!refusal.empty()) {
-    fail(ErrorCode::kUnsupported, "{}: a backend {} may not come from a file: {}", place,
-         quote_text(backend.type), refusal);
-  }
+  require_no_refusal(kind->refuse_to_save(), backend, place);
   return kind;
 }
 

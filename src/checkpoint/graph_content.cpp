@@ -11,6 +11,7 @@
 #include "checkpoint/layer_configs.h"
 #include "checkpoint/sample_values.h"
 #include "checkpoint/versions.h"
+#include "graph/allowed_operators.h"
 
 namespace halftone {
 namespace {
@@ -99,6 +100,7 @@ std::shared_ptr<GraphModule> restore_graph(const HtFile& file) {
   const auto findings = fit_findings(metadata, file);
   if (!findings.empty()) fail(ErrorCode::kCorruptFile, "{}: {}", file.name(), fmt::join(findings, "; "));
 
+  fill_empty_tensors(*metadata.graph);
   TensorRestorer restorer(file);
   TensorMap tensors;
   for (const HtRecord& record : metadata.tensors) tensors.emplace(record.name, restorer.restore(record));

@@ -10,6 +10,7 @@
 #include "checkpoint/call_json.h"
 #include "checkpoint/guarded.h"
 #include "checkpoint/ht_json.h"
+#include "graph/allowed_operators.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
@@ -27,6 +28,7 @@ std::unique_ptr<Graph> read_graph(const HtMetadata& metadata) {
   return guarded(metadata.place(ht::kGraphKey), [&] {
     std::unique_ptr<Graph> graph = parse_graph(text);
     lint_or_throw(*graph, metadata.place(ht::kGraphKey));
+    require_allowed(*graph, metadata.place(ht::kGraphKey));
     return graph;
   });
 }

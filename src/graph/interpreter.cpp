@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "graph/operand_guards.h"
 #include "graph/operands.h"
 #include "graph/subgraph_ops.h"
 #include "graph/sym_ops.h"
@@ -28,6 +29,7 @@ struct Interpreter::Instruction {
   std::vector<Operand> operands;
   std::vector<size_t> outputs;
   std::vector<size_t> freed;  // registers whose last use is here but not as an operand that can be moved from
+  OperandGuard guard = nullptr;  // of operators
   SymFunction sym = nullptr;
   SubgraphFunction subgraph_function = nullptr;
   std::vector<std::unique_ptr<Interpreter>> graphs;
@@ -62,6 +64,7 @@ class Interpreter::Builder {
     try {
       if (node.op()) {
         instruction.operands = schema_operands(node);
+        instruction.guard = try_operand_guard(*node.op());
       } else {
         instruction.sym = try_sym_function(node.target());
         instruction.subgraph_function = try_subgraph_function(node.target());
@@ -193,6 +196,7 @@ class Interpreter::Frame {
     stack_.clear();
     for (const Operand& operand : instruction.operands) stack_.push_back(take(operand));
     if (const c10::OperatorHandle* op = instruction.node->op()) {
+      if (instruction.guard) instruction.guard(stack_);
       op->callBoxed(stack_);
     } else if (instruction.sym) {
       c10::IValue result = instruction.sym(stack_);

@@ -149,7 +149,11 @@ int run_bench_request(const BenchRequest& request, const CommonOptions& common, 
   const BenchResults results = run_jobs(request, bench_jobs(request, common.threads), console);
   console.result(describe_bench(results.rows, kColumns));
   write_results(request, results, console);
-  return expectations ? expectations->judge(results, console) : kDone;
+  if (expectations) return expectations->judge(results, console);
+  // A row that failed is a result; a file that is refused is none.
+  const bool refused = std::any_of(results.rows.begin(), results.rows.end(),
+                                   [](const BenchRow& row) { return row.accuracy == "model_fail_to_load"; });
+  return refused ? kJobFailed : kDone;
 }
 
 void list_bench_models(const BenchRequest& request, Console& console) {

@@ -47,7 +47,7 @@ std::string_view guess(const std::string& path, std::string_view head) {
 
 }  // namespace
 
-std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
+void prepare_to_open(const ModelOptions& options) {
   const std::string& path = options.path;
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
@@ -56,6 +56,11 @@ std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a model's file", path));
   }
   for (const std::string& library : options.libraries) load_operator_library(library);
+}
+
+std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
+  prepare_to_open(options);
+  const std::string& path = options.path;
   const std::string head = first_bytes(path);
   switch (kind_of(path, head)) {
     case FileKind::kPt2:

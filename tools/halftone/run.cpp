@@ -16,6 +16,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/compile.h"
+#include "halftone/error.h"
 #include "halftone/graph_module.h"
 #include "inputs.h"
 #include "model_file.h"
@@ -150,24 +151,27 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
 /// What runs the calls.
 struct Runner {
   std::string backend;
-  std::shared_ptr<const GraphModule> module;
-  std::shared_ptr<const GraphExecutor> executor;  ///< nullptr: the interpreter
-  std::shared_ptr<const CompiledModel> compiled;  ///< the executor of --backend halftone
+  Session session;
+  std::shared_ptr<const CompiledModel> compiled = nullptr;  ///< what runs them with --backend halftone
 };
 
-Runner make_runner(const std::shared_ptr<const GraphModule>& module, const RunOptions& options,
-                   Console& console) {
-  const std::string& path = options.model.path;
-  const bool stored = options.backend == "stored" || (options.backend.empty() && has_stored_backend(path));
-  if (stored) {
-    StoredBackend backend = ready_stored_backend(path, module);
-    console.detail(fmt::format("as it was saved: {}", backend.describe));
-    return {backend.describe, backend.ready.module, backend.ready.executor, nullptr};
+Runner make_runner(const RunOptions& options, Console& console) {
+  if (options.backend.empty() || options.backend == "stored") {
+    if (const std::optional<Backend> backend = try_stored_backend(options.model)) {
+      console.detail(fmt::format("as it was saved: {}", backend->describe()));
+      return {backend->describe(), backend->session()};
+    }
+    if (!options.backend.empty()) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("{}: no backend was saved with it: give --backend eager or halftone",
+                              options.model.path));
+    }
   }
-  if (options.backend != "halftone") return {"eager", module, nullptr, nullptr};
+  const std::shared_ptr<const GraphModule> module = open_model(options.model);
+  if (options.backend != "halftone") return {"eager", Session(module)};
   auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
   for (const std::string& line : compiled->log()) console.detail(line);
-  return {options.backend, module, compiled, compiled};
+  return {options.backend, Session(module, compiled), compiled};
 }
 
 /// What did not become native: a whole graph that is interpreted is worth a message, single operators with
@@ -195,22 +199,22 @@ void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::I
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
   check_trace_path(options.profile);
-  const std::shared_ptr<const GraphModule> module = open_model(options.model);
-  for (const std::string& note : module->notes) console.detail(note);
-  const std::vector<InputSet> calls = collect_inputs(*module, options.inputs);
-  const Runner runner = make_runner(module, options, console);
+  Runner runner = make_runner(options, console);
+  Session& session = runner.session;
+  const GraphModule& module = session.module();
+  for (const std::string& note : module.notes) console.detail(note);
+  const std::vector<InputSet> calls = collect_inputs(module, options.inputs);
   const std::shared_ptr<const CompiledModel>& compiled = runner.compiled;
-  Session session(runner.module, runner.executor);
   Json results = run_calls(session, calls, options, common.json, console);
-  if (compiled) say_what_is_left(*compiled, copy_for_call(*module, calls.front()), console);
+  if (compiled) say_what_is_left(*compiled, copy_for_call(module, calls.front()), console);
   Json report = {
       {"model", options.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
   if (options.deterministic)
-    say_what_may_differ(*compiled, copy_for_call(*module, calls.front()), console, report);
+    say_what_may_differ(*compiled, copy_for_call(module, calls.front()), console, report);
   if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
   if (options.profile.wanted()) {
     session.reset();
-    report["profile"] = profile_model(session, *compiled, copy_for_call(*module, calls.front()),
+    report["profile"] = profile_model(session, *compiled, copy_for_call(module, calls.front()),
                                       options.profile, common.json, console);
     if (!common.json) report.erase("profile");
   }

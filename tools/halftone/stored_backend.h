@@ -1,22 +1,15 @@
 // The backend that a .ht file was saved with, for halftone run.
 #pragma once
 
-#include <memory>
 #include <optional>
-#include <string>
 
-#include "halftone/backend_kind.h"
+#include "command_line.h"
+#include "halftone/lifecycle.h"
 
 namespace halftone::cli {
 
-struct StoredBackend {
-  std::string describe;  ///< "QuantBackend(quantization_config=…)"
-  ReadyModel ready;      ///< what a deployed backend would run
-};
-
-/// Nothing where the file is no .ht, or where no backend was saved with it.
-bool has_stored_backend(const std::string& path);
-/// Makes the model ready as load() and deploy() would. kInvalidArgument where there is none in the file.
-StoredBackend ready_stored_backend(const std::string& path, const std::shared_ptr<const GraphModule>& module);
+/// As a C++ program takes it: load() and deploy(). Nothing where the file is no .ht, or where no backend was
+/// saved with it.
+std::optional<Backend> try_stored_backend(const ModelOptions& options);
 
 }  // namespace halftone::cli

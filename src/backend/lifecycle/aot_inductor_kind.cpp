@@ -14,6 +14,8 @@ namespace halftone {
 namespace {
 
 constexpr const char* kType = "AotInductorBackend";
+constexpr const char* kNotInFiles =
+    "it is made of machine code in another file, and checkpoints hold neither code nor paths";
 
 /// Packages of CUDA wheels are linked with libtorch.so, which nothing else here needs, and do not say where
 /// it is: beside libtorch_cpu. Where it is not needed or not there, nothing happens.
@@ -79,9 +81,7 @@ class AotInductorKind final : public BackendKind {
   std::string describe_config() const override {
     return fmt::format("package={}, allow_code=true", config_.package);
   }
-  std::string refuse_to_save() const override {
-    return "it is made of machine code in another file, and checkpoints hold neither code nor paths";
-  }
+  std::string refuse_to_save() const override { return kNotInFiles; }
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
                      const std::string&) const override {
     require_pure(*original);
@@ -122,7 +122,7 @@ std::shared_ptr<const BackendKind> aot_inductor_backend_kind(const AotInductorBa
 
 std::vector<BackendType> lifecycle::aot_inductor_backend_types() {
   return {{kType, "a package that AOTInductor compiled; runs foreign machine code",
-           [](std::string_view json) { return aot_inductor_backend_kind(parse(json)); }}};
+           [](std::string_view json) { return aot_inductor_backend_kind(parse(json)); }, kNotInFiles}};
 }
 
 }  // namespace halftone

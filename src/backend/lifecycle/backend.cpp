@@ -38,6 +38,9 @@ void Backend::deploy(std::optional<c10::Device> device) {
 c10::IValue Backend::infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs) const {
   return shared_->infer(std::move(args), std::move(kwargs));
 }
+Session Backend::session() const {
+  return shared_->session();
+}
 
 BackendState Backend::state() const {
   return shared_->gate.state();

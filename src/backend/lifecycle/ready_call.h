@@ -19,6 +19,7 @@ class ReadyCall {
   explicit ReadyCall(ReadyModel model);
   c10::IValue operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs) const;
   const std::shared_ptr<GraphModule>& module() const { return module_; }
+  const std::shared_ptr<const GraphExecutor>& executor() const { return executor_; }
 
  private:
   c10::IValue call(const std::vector<c10::IValue>& inputs) const;

@@ -116,4 +116,10 @@ c10::IValue Backend::Shared::infer(std::vector<c10::IValue> args, std::map<std::
   return (*ready)(std::move(args), std::move(kwargs));
 }
 
+Session Backend::Shared::session() {
+  const lifecycle::Gate::Pass pass(gate);
+  if (!pass.entered()) refuse(pass.seen(), LifecycleCall::kInfer);
+  return Session(ready->module(), ready->executor());
+}
+
 }  // namespace halftone

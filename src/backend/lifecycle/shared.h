@@ -25,6 +25,7 @@ struct Backend::Shared {
   void deactivate();
   void deploy(std::optional<c10::Device> new_device);
   c10::IValue infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs);
+  Session session();
   BackendDict to_dict() const;
 
   const std::shared_ptr<const BackendKind> kind;

@@ -82,6 +82,7 @@ void AtenStep::run(Frame& frame) const {
   operands.reserve(operands_.size());
   for (const StepOperand& operand : operands_) operands.push_back(value_of(operand, frame));
   std::vector<c10::IValue> stack = operands;
+  if (guard_) guard_(stack);
   op_.callBoxed(stack);
   if (stack.size() != outputs_.size()) {
     fail(ErrorCode::kInternal, "gave {} values where {} were planned", stack.size(), outputs_.size());

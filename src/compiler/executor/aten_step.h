@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "compiler/executor/planner.h"
+#include "graph/operand_guards.h"
 
 namespace halftone::compiler {
 
@@ -17,12 +18,17 @@ class AtenStep final : public Step {
  public:
   AtenStep(const c10::OperatorHandle& op, std::vector<StepOperand> operands, std::vector<AtenOutput> outputs,
            const char* name = "aten")
-      : op_(op), operands_(std::move(operands)), outputs_(std::move(outputs)), name_(name) {}
+      : op_(op),
+        guard_(try_operand_guard(op)),
+        operands_(std::move(operands)),
+        outputs_(std::move(outputs)),
+        name_(name) {}
   void run(Frame& frame) const override;
   std::string kernel() const override { return name_; }
 
  private:
   c10::OperatorHandle op_;
+  OperandGuard guard_;
   std::vector<StepOperand> operands_;
   std::vector<AtenOutput> outputs_;
   const char* name_;

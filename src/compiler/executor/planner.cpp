@@ -12,6 +12,7 @@
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/lower.h"
 #include "compiler/executor/memory.h"
+#include "graph/operand_guards.h"
 #include "graph/operands.h"
 #include "graph/sym_ops.h"
 
@@ -234,6 +235,7 @@ bool Planner::try_fold(const Node& node) {
   for (const int64_t size : sizes_of(node.output())) bytes *= static_cast<size_t>(size);
   if (folded_bytes_ + bytes > kMostBytes) return false;
   folded_bytes_ += bytes;
+  if (const OperandGuard guard = try_operand_guard(*node.op())) guard(stack);
   node.op()->callBoxed(stack);
   const at::Tensor result = stack.at(0).toTensor().contiguous();
   const Slot slot = new_slot(Buffer::Kind::kConstant, result.scalar_type(), result.sizes(), result.strides());

@@ -1,0 +1,159 @@
+#include "graph/operand_guards.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <array>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "base/errors.h"
+
+namespace halftone {
+namespace {
+
+using torch::jit::Stack;
+
+/// The tensor at that place; nullptr for None and for other values.
+const at::Tensor* tensor_in(const Stack& stack, size_t place) {
+  if (place >= stack.size() || !stack[place].isTensor()) return nullptr;
+  const at::Tensor& tensor = stack[place].toTensor();
+  return tensor.defined() ? &tensor : nullptr;
+}
+
+void require(bool holds, const char* what) {
+  if (!holds) fail(ErrorCode::kInvalidArgument, "{}", what);
+}
+
+/// weight, bias and statistics are one number for each channel: operands 1 to `last`.
+template <size_t kLast>
+void guard_batch_norm(const Stack& stack) {
+  const at::Tensor* input = tensor_in(stack, 0);
+  require(input != nullptr && input->dim() >= 2, "the input of a batch norm needs two dimensions or more");
+  for (size_t place = 1; place <= kLast; ++place) {
+    const at::Tensor* channel = tensor_in(stack, place);
+    require(channel == nullptr || (channel->dim() == 1 && channel->size(0) == input->size(1)),
+            "weight, bias and statistics of a batch norm need one number for each channel of the input");
+  }
+}
+
+void require_dimensions(const Stack& stack) {
+  const at::Tensor* input = tensor_in(stack, 0);
+  require(input != nullptr, "a Fourier transform needs a tensor");
+  for (const int64_t dim : stack.at(1).toIntVector())
+    require(dim >= 0 && dim < input->dim(),
+            "a Fourier transform of a dimension that its input does not have");
+  const int64_t normalization = stack.at(2).toInt();
+  require(normalization >= 0 && normalization <= 2, "a Fourier transform with an unknown normalization");
+}
+
+void guard_fft(const Stack& stack) {
+  require_dimensions(stack);
+}
+
+void guard_fft_c2r(const Stack& stack) {
+  require_dimensions(stack);
+  const std::vector<int64_t> dims = stack.at(1).toIntVector();
+  const int64_t size = stack.at(3).toInt();
+  require(dims.empty() || (size >= 1 && size / 2 + 1 == tensor_in(stack, 0)->size(dims.back())),
+          "a Fourier transform to real numbers whose last size does not fit its input");
+}
+
+void guard_pdist(const Stack& stack) {
+  const at::Tensor* input = tensor_in(stack, 0);
+  require(input != nullptr && input->dim() == 2, "pdist needs a matrix");
+}
+
+void guard_attention(const Stack& stack) {
+  std::array<const at::Tensor*, 3> tensors{};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    tensors[i] = tensor_in(stack, i);
+    require(tensors[i] != nullptr && tensors[i]->dim() == 4 && tensors[i]->numel() > 0,
+            "attention needs query, key and value with four dimensions, none of them 0");
+  }
+  const auto [query, key, value] = tensors;
+  require(query->size(0) == key->size(0) && key->size(0) == value->size(0) &&
+              query->size(1) % key->size(1) == 0 && key->size(1) == value->size(1) &&
+              key->size(2) == value->size(2) && query->size(3) == key->size(3) &&
+              key->size(3) == value->size(3),
+          "attention with query, key and value that do not fit each other");
+}
+
+/// The least integer by -1 is not a number of its type: the processor traps. Narrower types are divided as
+/// wider ones.
+void guard_division(const Stack& stack) {
+  const at::Tensor* dividend = tensor_in(stack, 0);
+  if (dividend == nullptr || (dividend->scalar_type() != at::kLong && dividend->scalar_type() != at::kInt))
+    return;
+  const at::Tensor* divisor = tensor_in(stack, 1);
+  const bool is_integer =
+      divisor == nullptr || c10::isIntegralType(divisor->scalar_type(), /*includeBool=*/false);
+  const bool minus_one = divisor != nullptr ? is_integer && divisor->eq(-1).any().item<bool>()
+                                            : stack.at(1).isInt() && stack.at(1).toInt() == -1;
+  if (!minus_one) return;
+  const int64_t least = dividend->scalar_type() == at::kLong ? std::numeric_limits<int64_t>::min()
+                                                             : std::numeric_limits<int32_t>::min();
+  require(!dividend->eq(least).any().item<bool>(), "the least integer is divided by -1");
+}
+
+void guard_repeats(const Stack& stack) {
+  const at::Tensor* repeats = tensor_in(stack, 0);
+  require(repeats != nullptr && repeats->dim() == 1 && c10::isIntegralType(repeats->scalar_type(), false),
+          "repeat_interleave needs a row of integers");
+  constexpr int64_t kMost = int64_t{1} << 40;
+  const at::Tensor wide = repeats->to(at::kLong);
+  require(repeats->numel() == 0 || (wide.min().item<int64_t>() >= 0 && wide.max().item<int64_t>() <= kMost &&
+                                    wide.to(at::kDouble).sum().item<double>() <= static_cast<double>(kMost)),
+          "repeat_interleave with repeats that are negative or too many");
+}
+
+}  // namespace
+
+OperandGuard try_operand_guard(const c10::OperatorHandle& op) {
+  using Entry = std::pair<std::string_view, OperandGuard>;
+  static constexpr std::array kGuards = {
+      Entry{"aten::native_batch_norm", guard_batch_norm<4>},
+      Entry{"aten::_native_batch_norm_legit", guard_batch_norm<4>},
+      Entry{"aten::_native_batch_norm_legit.no_stats", guard_batch_norm<2>},
+      Entry{"aten::_native_batch_norm_legit_functional", guard_batch_norm<4>},
+      Entry{"aten::_native_batch_norm_legit_no_training", guard_batch_norm<4>},
+      Entry{"aten::_batch_norm_with_update", guard_batch_norm<4>},
+      Entry{"aten::_batch_norm_with_update_functional", guard_batch_norm<4>},
+      Entry{"aten::_batch_norm_no_update", guard_batch_norm<4>},
+      Entry{"aten::_batch_norm_impl_index", guard_batch_norm<4>},
+      Entry{"aten::_fft_c2c", guard_fft},
+      Entry{"aten::_fft_r2c", guard_fft},
+      Entry{"aten::_fft_c2r", guard_fft_c2r},
+      Entry{"aten::_pdist_forward", guard_pdist},
+      Entry{"aten::_scaled_dot_product_flash_attention_for_cpu", guard_attention},
+      Entry{"aten::div.Tensor_mode", guard_division},
+      Entry{"aten::div.Scalar_mode", guard_division},
+      Entry{"aten::div_.Tensor_mode", guard_division},
+      Entry{"aten::div_.Scalar_mode", guard_division},
+      Entry{"aten::divide.Tensor_mode", guard_division},
+      Entry{"aten::divide.Scalar_mode", guard_division},
+      Entry{"aten::divide_.Tensor_mode", guard_division},
+      Entry{"aten::divide_.Scalar_mode", guard_division},
+      Entry{"aten::floor_divide", guard_division},
+      Entry{"aten::floor_divide.Scalar", guard_division},
+      Entry{"aten::floor_divide_.Tensor", guard_division},
+      Entry{"aten::floor_divide_.Scalar", guard_division},
+      Entry{"aten::remainder.Tensor", guard_division},
+      Entry{"aten::remainder.Scalar", guard_division},
+      Entry{"aten::remainder_.Tensor", guard_division},
+      Entry{"aten::remainder_.Scalar", guard_division},
+      Entry{"aten::fmod.Tensor", guard_division},
+      Entry{"aten::fmod.Scalar", guard_division},
+      Entry{"aten::fmod_.Tensor", guard_division},
+      Entry{"aten::fmod_.Scalar", guard_division},
+      Entry{"aten::repeat_interleave.Tensor", guard_repeats},
+  };
+  const std::string target = c10::toString(op.operator_name());
+  for (const auto& [name, guard] : kGuards) {
+    if (name == target) return guard;
+  }
+  return nullptr;
+}
+
+}  // namespace halftone

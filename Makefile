@@ -12,7 +12,7 @@ configured  = $(CMAKE) -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(NINJA) -
 	  -DPython3_EXECUTABLE=$(PYTHON) -DHALFTONE_TESTS=$(1) --log-level=WARNING
 minutes     = scripts/minutes run $(BUILD)
 
-.PHONY: all deps build demo configure-tests build-tests test test-long bench bench-kernels bench-peers bench-suite performance accuracy format clean help
+.PHONY: all deps build demo configure-tests build-tests test test-long bench bench-kernels bench-peers bench-suite performance accuracy operator-table format clean help
 
 all: build
 
@@ -73,6 +73,11 @@ performance: build-tests ## everything that bench-peers and the load benchmark m
 
 accuracy: build-tests ## what each scheme does to MiniLM on real sentences; writes docs/accuracy.md
 	@scripts/accuracy $(BUILD) --count 200 --markdown docs/accuracy.md
+
+operator-table: configure-tests ## what graphs from files may call, from the schemas of this torch; review what changed
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target list_operators
+	@$(BUILD)/bin/list_operators > $(BUILD)/allowed_operators.inc
+	@mv $(BUILD)/allowed_operators.inc src/graph/allowed_operators.inc
 
 format: ## clang-format everything
 	@scripts/setup lint

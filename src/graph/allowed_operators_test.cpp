@@ -8,6 +8,8 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -76,6 +78,19 @@ TEST(AllowedOperators, TheTableIsWhatTheRulesGive) {
   }
   // A newer torch may lack some, and has others that nobody reviewed: those are refused.
   EXPECT_GE(here, kReviewedTorch ? allowed.size() : allowed.size() * 9 / 10);
+}
+
+TEST(AllowedOperators, ThePageListsTheRules) {
+  std::ifstream file(HALFTONE_DOCS "/operators.md");
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  size_t place = 0;
+  for (const OperatorRule& rule : operator_rules()) {
+    const std::string row = "| " + std::string(rule.name) + " | " + (rule.allows ? "allowed" : "refused") +
+                            " | " + std::string(rule.reason);
+    const size_t found = page.find(row, place);
+    ASSERT_NE(found, std::string::npos) << "docs/operators.md lacks, in this order: " << row;
+    place = found;
+  }
 }
 
 TEST(AllowedOperators, RefusesWhatReachesBeyondTheGraph) {

@@ -13,7 +13,7 @@ SOURCE_FOLDERS = ("bench", "cmake", "docs", "examples", "include", "scripts", "s
 
 def pages(root):
     """What a reader may come upon: the documents whose links are checked."""
-    return [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", *sorted((root / "docs").rglob("*.md")),
+    return [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md", root / "SECURITY.md", *sorted((root / "docs").rglob("*.md")),
             root / "examples/README.md"]
 
 
@@ -128,7 +128,7 @@ class Links(unittest.TestCase):
     def test_broken_ones_are_found(self):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
-            for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/a.md", "examples/README.md"):
+            for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "docs/a.md", "examples/README.md"):
                 (root / name).parent.mkdir(exist_ok=True)
                 (root / name).write_text("# From C++, `x` & co\n\n## Twice\n\n## Twice\n")
             (root / "README.md").write_text("[a](docs/a.md#from-c-x--co) [b](docs/b.md) [c](docs/a.md#no) [d](#top) `[e](f)`\n\n# Top\n\n"

@@ -105,6 +105,23 @@ TEST_P(BuildOfModule, CallsItOnceAndLeavesItsState) {
       << "state begins anew";
 }
 
+TEST(LifecycleSession, RunsTheDeployedModelAndNotBeforeIt) {
+  Backend backend(halftone_backend_kind());
+  expect_error(ErrorCode::kState, {"should be activated first"}, [&] { backend.session(); });
+  const auto module = small_model();
+  const at::Tensor x = test_weight({3, 64});
+  Sample sample;
+  sample.args = {x};
+  backend.build(module, {}, {sample});
+  Session session = backend.session();
+  EXPECT_TRUE(at::equal(session.run({x})[0].toTensor(), infer_one(backend, x)));
+  backend.deactivate();
+  expect_error(ErrorCode::kState, {"should be activated first"}, [&] { backend.session(); });
+  // It keeps the model that it was made of.
+  EXPECT_TRUE(
+      at::allclose(session.run({x})[0].toTensor(), Session(module).run({x})[0].toTensor(), 1e-5, 1e-6));
+}
+
 TEST_P(BuildOfModule, SamplesOfSeveralSizesMakeThemDynamic) {
   const auto module = std::make_shared<RowsModule>();
   Backend backend(GetParam());

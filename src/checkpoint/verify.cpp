@@ -7,6 +7,7 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/backend_record.h"
+#include "checkpoint/graph_content.h"
 #include "checkpoint/graph_metadata.h"
 #include "checkpoint/guarded.h"
 #include "checkpoint/quantized_records.h"
@@ -137,6 +138,7 @@ class Verifier {
       for (const HtRecord& record : metadata.tensors) restorer.restore(record);
       restore_samples(metadata.lifecycle.samples, restorer);
     }
+    if (fits) attempt([&] { restore_graph(file_); });  // what the graph declares is compared there
     check_backend(metadata.lifecycle);
     for (const HtRecord& record : metadata.tensors) use(record);
     for (const PackedRecord& packed : metadata.packed) use(packed.block);

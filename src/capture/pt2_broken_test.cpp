@@ -81,6 +81,21 @@ const std::string kSignature = "/graph_module/signature";
 const std::string kCall = "/graph_module/module_call_graph/0/signature";
 const std::string kFirst = "/config/first.weight";
 
+std::vector<Case> shape_cases() {
+  const auto sizes = [](std::string value, int64_t size) {
+    return in_graph([value = std::move(value), size](json& graph) {
+      graph["tensor_values"][value]["sizes"][1] = {{"as_int", size}};
+    });
+  };
+  return {
+      {"declared_larger", sizes("linear", 4096), kCorruptFile,
+       "is declared as Float [3, 4096], the operator gives Float [3, 4]"},
+      {"declared_smaller", sizes("mul_2", 1), kCorruptFile, "aten::mul.Tensor"},
+      {"declared_otherwise", in_graph([](json& graph) { graph["tensor_values"]["linear"]["dtype"] = 8; }),
+       kCorruptFile, "is declared as Double"},
+  };
+}
+
 std::vector<Case> container_cases() {
   return {
       {"no_format", [](Members& m) { m.erase("archive_format"); }, kCorruptFile, "not a .pt2"},
@@ -373,6 +388,7 @@ INSTANTIATE_TEST_SUITE_P(Container, BrokenPt2, testing::ValuesIn(container_cases
 INSTANTIATE_TEST_SUITE_P(Payload, BrokenPt2, testing::ValuesIn(payload_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Graph, BrokenPt2, testing::ValuesIn(graph_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Call, BrokenPt2, testing::ValuesIn(call_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Shape, BrokenPt2, testing::ValuesIn(shape_cases()), case_name);
 
 TEST(BrokenPt2Test, TheUnbrokenMembersLoad) {
   const std::string path = testing::TempDir() + "unbroken.pt2";

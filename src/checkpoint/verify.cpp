@@ -7,6 +7,7 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/backend_record.h"
+#include "checkpoint/graph_content.h"
 #include "checkpoint/graph_metadata.h"
 #include "checkpoint/guarded.h"
 #include "checkpoint/packed_blocks.h"
@@ -142,6 +143,7 @@ class Verifier {
            block_findings(packable_weights(*metadata.graph, tensors), metadata.packed, restorer))
         report(std::move(finding));
     }
+    if (fits) attempt([&] { restore_graph(file_); });  // what the graph declares is compared there
     check_backend(metadata.lifecycle);
     for (const HtRecord& record : metadata.tensors) use(record);
     for (const PackedRecord& packed : metadata.packed) use(packed.block);

@@ -30,6 +30,10 @@ bool is_dense(const at::Tensor& tensor) {
 /// Nothing where a symbol is not bound.
 std::optional<int64_t> try_number(const SymExpr& expression, const SymbolBindings& bindings) {
   if (expression.is_constant()) return expression.constant();
+  if (expression.is_symbol()) {
+    const auto found = bindings.find(expression.symbol());
+    return found == bindings.end() ? std::nullopt : std::optional(found->second);
+  }
   std::set<std::string> names;
   expression.collect_symbols(names);
   for (const std::string& name : names) {
@@ -40,6 +44,7 @@ std::optional<int64_t> try_number(const SymExpr& expression, const SymbolBinding
 
 std::optional<std::vector<int64_t>> try_sizes(const TensorMeta& meta, const SymbolBindings& bindings) {
   std::vector<int64_t> sizes;
+  sizes.reserve(meta.sizes.size());
   for (const SymExpr& size : meta.sizes) {
     const auto number = try_number(size, bindings);
     if (!number) return std::nullopt;
@@ -253,7 +258,7 @@ void check_shapes(const GraphModule& module) {
   } catch (const Error&) {
     return check_with(module, nullptr, {});  // samples that no call would be allowed to have
   }
-  check_with(module, &module.sample_inputs, bindings);
+  check_shapes(module, module.sample_inputs, bindings);
 }
 
 }  // namespace halftone

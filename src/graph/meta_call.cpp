@@ -31,6 +31,21 @@ at::Tensor same_result(const Operands& operands) {
   return at::empty_like(operands.at(0).toTensor());
 }
 
+at::Tensor layer_norm_result(const Operands& operands) {
+  const at::Tensor& x = operands.at(0).toTensor();
+  const std::vector<int64_t> shape = operands.at(1).toIntVector();
+  require(!shape.empty() && std::cmp_less_equal(shape.size(), x.dim()) &&
+              x.sizes().slice(static_cast<size_t>(x.dim()) - shape.size()) == c10::IntArrayRef(shape),
+          "x does not end in the sizes that are normalized over");
+  for (const size_t factor : {size_t{2}, size_t{3}}) {
+    const c10::IValue& given = operands.at(factor);
+    require(!given.isTensor() || !given.toTensor().defined() ||
+                given.toTensor().sizes() == c10::IntArrayRef(shape),
+            "weight and bias must have the sizes that are normalized over");
+  }
+  return empty_meta(x.sizes(), x);
+}
+
 at::Tensor embedding_result(const Operands& operands) {
   const at::Tensor &table = operands.at(0).toTensor(), &indices = operands.at(1).toTensor();
   require(table.dim() == 2, "the table must have two dimensions");
@@ -82,13 +97,36 @@ at::Tensor max_pool3d_result(const Operands& operands) {
   return empty_meta(sizes, x);
 }
 
+/// libtorch's kernel reads past the values where there are fewer of them than keys.
+at::Tensor attention_result(const Operands& operands) {
+  const at::Tensor &q = operands.at(0).toTensor(), &k = operands.at(1).toTensor(),
+                   &v = operands.at(2).toTensor();
+  require(q.dim() >= 2 && k.dim() == q.dim() && v.dim() == q.dim(),
+          "queries, keys and values must have the same dimensions, two at least");
+  require(q.size(-1) == k.size(-1), "queries and keys must be of one width");
+  require(k.size(-2) == v.size(-2), "there must be as many values as keys");
+  const auto batch = [](const at::Tensor& tensor) { return tensor.sizes().slice(0, tensor.dim() - 2); };
+  const bool grouped = operands.at(7).toBool();
+  TORCH_CHECK_NOT_IMPLEMENTED(grouped || (batch(q) == batch(k) && batch(q) == batch(v)), "broadcast");
+  std::vector<int64_t> sizes = q.sizes().vec();
+  sizes.back() = v.size(-1);
+  return empty_meta(sizes, q);
+}
+
 /// Of operators with one tensor as a result (further ones, indices of maxima, have its sizes).
 SizesFunction try_sizes_function(const c10::OperatorName& name) {
   static const std::unordered_map<std::string_view, SizesFunction> table = {
-      {"aten::relu", same_result}, {"aten::embedding", embedding_result},          {"aten::adaptive_avg_pool1d", adaptive_result},
-      {"aten::adaptive_avg_pool2d", adaptive_result}, {"aten::_adaptive_avg_pool2d", adaptive_result},
-      {"aten::adaptive_avg_pool3d", adaptive_result}, {"aten::_adaptive_avg_pool3d", adaptive_result},
-      {"aten::max_pool3d", max_pool3d_result},        {"aten::max_pool3d_with_indices", max_pool3d_result},
+      {"aten::scaled_dot_product_attention", attention_result},
+      {"aten::relu", same_result},
+      {"aten::layer_norm", layer_norm_result},
+      {"aten::embedding", embedding_result},
+      {"aten::adaptive_avg_pool1d", adaptive_result},
+      {"aten::adaptive_avg_pool2d", adaptive_result},
+      {"aten::_adaptive_avg_pool2d", adaptive_result},
+      {"aten::adaptive_avg_pool3d", adaptive_result},
+      {"aten::_adaptive_avg_pool3d", adaptive_result},
+      {"aten::max_pool3d", max_pool3d_result},
+      {"aten::max_pool3d_with_indices", max_pool3d_result},
   };
   const auto found = table.find(name.name);
   return found == table.end() || !name.overload_name.empty() ? nullptr : found->second;

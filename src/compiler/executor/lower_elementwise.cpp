@@ -146,8 +146,12 @@ std::unique_ptr<Step> lower_activation(const Node& node, Planner& planner, std::
   Activation activation = Activation::kSilu;
   if (node.is("aten::relu")) activation = Activation::kRelu;
   if (node.is("aten::gelu")) {
-    activation = planner.constant(node, "approximate").toStringRef() == "tanh" ? Activation::kGeluTanh
-                                                                               : Activation::kGeluErf;
+    const std::string approximate = planner.constant(node, "approximate").toStringRef();
+    if (approximate != "none" && approximate != "tanh") {
+      reason = "there is no such approximation";
+      return nullptr;
+    }
+    activation = approximate == "tanh" ? Activation::kGeluTanh : Activation::kGeluErf;
   }
   const Slot input = *x;
   const Operand y = planner.define_strided(node.output(), at::kFloat, input.sizes(), input.strides());

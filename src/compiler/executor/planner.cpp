@@ -111,7 +111,8 @@ void Planner::plan_node(const Node& node) {
   if (answer.kind == MetaAnswer::Kind::kRefused) return plan_aten(node, answer.reason);
   if (try_view_node(node, answer) || try_fold(node)) return;
   std::string reason = "no native kernel";
-  const bool native = is_ready_for_lowering(node, answer, reason) && try_native(node, reason);
+  const bool native =
+      try_lowering(node.target()) && is_ready_for_lowering(node, answer, reason) && try_native(node, reason);
   if (!native) plan_aten(node, reason);
 }
 

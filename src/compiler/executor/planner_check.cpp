@@ -51,7 +51,7 @@ MetaAnswer Planner::ask(const Node& node) const {
 
 bool Planner::is_ready_for_lowering(const Node& node, const MetaAnswer& answer, std::string& reason) const {
   if (answer.kind != MetaAnswer::Kind::kKnown) {
-    reason = "no native kernel, or sizes that are known only after the run";
+    reason = "sizes that are known only after the run";
     return false;
   }
   for (const Value* output : node.outputs()) {

@@ -72,6 +72,20 @@ class Folder {
     return !is_absent(node, name) && !constant(node, name).defined();
   }
 
+  // Whether each number of the norm belongs to one channel of the layer's result.
+  bool fits(const Node& norm, const Node& layer, const at::Tensor& weight) const {
+    const bool transposed = is_transposed(layer);
+    const auto groups = static_cast<int64_t>(try_number(layer, "groups").value_or(1));
+    if (weight.dim() < 2 || groups < 1 || weight.size(0) % groups != 0) return false;
+    const std::vector<int64_t> channels = {transposed ? weight.size(1) * groups : weight.size(0)};
+    const auto is_for_channels = [&](const at::Tensor& tensor) {
+      return !tensor.defined() || tensor.sizes() == c10::IntArrayRef(channels);
+    };
+    return is_for_channels(constant(norm, "running_mean")) &&
+           is_for_channels(constant(norm, "running_var")) && is_for_channels(constant(norm, "weight")) &&
+           is_for_channels(constant(norm, "bias")) && is_for_channels(constant(layer, "bias"));
+  }
+
   bool try_fold(Node& norm) {
     for (size_t i = 1; i < norm.outputs().size(); ++i) {
       if (!norm.output(i)->users().empty()) return false;
@@ -87,6 +101,7 @@ class Folder {
       context_.note("%{} is not folded: a weight is computed or not float32", norm.output()->name());
       return false;
     }
+    if (!fits(norm, *layer, weight)) return false;  // eager will say so
     const at::NoGradGuard no_grad;
     at::Tensor factor = at::rsqrt(variance.to(at::kDouble) + *eps);
     if (const at::Tensor gamma = constant(norm, "weight"); gamma.defined()) factor = factor * gamma;

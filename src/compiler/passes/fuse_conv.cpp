@@ -57,6 +57,7 @@ std::optional<Integers> try_named_padding(const Node& node, const Integers& kern
 }
 
 std::optional<ConvCall> try_call(const Node& node, const at::Tensor& weight) {
+  if (!weight.defined() || weight.dim() < 3 || weight.dim() > 5) return std::nullopt;
   ConvCall call;
   call.x = try_tensor(node, "input");
   const size_t dims = static_cast<size_t>(weight.dim()) - 2;

@@ -53,6 +53,21 @@ std::span<const Pass> all_passes() {
   return passes;
 }
 
+namespace {
+
+/// Graphs from files hold constants and numbers of any sizes; what torch refuses to compute with them is the
+/// file's fault.
+bool rewrite_or_throw(const Pass& pass, PassContext& context) {
+  try {
+    return pass.rewrite(context);
+  } catch (const c10::Error& error) {
+    fail(ErrorCode::kInvalidArgument, "the pass {} cannot take this graph: {}", pass.name,
+         error.what_without_backtrace());
+  }
+}
+
+}  // namespace
+
 void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, SymbolRange>& ranges,
                 const std::vector<std::string>& disabled, std::vector<std::string>& log) {
   register_fused_operators();
@@ -70,7 +85,7 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       context.note("switched off");
       continue;
     }
-    if (!pass.rewrite(context)) {
+    if (!rewrite_or_throw(pass, context)) {
       context.note("found nothing");
       continue;
     }

@@ -42,6 +42,7 @@ class PatchFinder {
     if (rank(x) != 4 || weight.dim() != 4 || !is_float(x) || weight.scalar_type() != at::kFloat)
       return std::nullopt;
     const std::vector<int64_t> patch = {weight.size(2), weight.size(3)};
+    if (patch[0] < 1 || patch[1] < 1) return std::nullopt;
     const bool plain = is_pair(node, "stride", patch, 1) && is_pair(node, "padding", {0, 0}, 0) &&
                        is_pair(node, "dilation", {1, 1}, 1) && try_number(node, "groups") == 1.0;
     if (!plain || (node.is("aten::convolution") && try_flag(node, "transposed") != false))

@@ -9,6 +9,7 @@
 #include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/error.h"
+#include "halftone/limits.h"
 #include "halftone/text_file.h"
 
 namespace halftone::cli {
@@ -48,6 +49,7 @@ std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a model's file", path));
   }
   for (const std::string& library : options.libraries) load_operator_library(library);
+  if (options.max_steps > 0) set_max_steps(options.max_steps);
   const std::string head = read_file_start(path, 16);
   switch (kind_of(path, head)) {
     case FileKind::kPt2:

@@ -1,9 +1,11 @@
 // The rooms' small parts on good input; broken input and the comparison with Python have their own files.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -14,8 +16,10 @@
 #include "archive/safetensors.h"
 #include "archive/test_files.h"
 #include "archive/text.h"
+#include "archive/text_file.h"
 #include "archive/zip.h"
 #include "halftone/error.h"
+#include "halftone/interrupt.h"
 
 namespace halftone::testing {
 namespace {
@@ -93,6 +97,49 @@ TEST_F(FileBytesTest, RefusesWhatIsNoFile) {
   EXPECT_EQ(code_of([&] { FileBytes::open(path("")); }), ErrorCode::kIo);
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   EXPECT_EQ(code_of([&] { FileBytes::open(path("pipe")); }), ErrorCode::kIo);
+}
+
+TEST_F(FileBytesTest, TextFilesAreRegularAndBounded) {
+  write("f", "0123456789");
+  EXPECT_EQ(read_text_file(path("f")), "0123456789");
+  EXPECT_EQ(read_text_file(path("f"), 10), "0123456789");
+  EXPECT_EQ(code_of([&] { read_text_file(path("f"), 9); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(read_file_start(path("f"), 3), "012");
+  EXPECT_EQ(read_file_start(path("f"), 300), "0123456789");
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  for (const std::string& no_file :
+       {path("pipe"), path(""), std::string("/dev/zero"), std::string("/dev/null")}) {
+    EXPECT_EQ(code_of([&] { read_text_file(no_file); }), ErrorCode::kIo) << no_file;
+    EXPECT_EQ(code_of([&] { read_file_start(no_file, 16); }), ErrorCode::kIo) << no_file;
+  }
+  // Sparse: it takes no room and would take all memory.
+  write("huge", "x");
+  std::filesystem::resize_file(path("huge"), uint64_t{1} << 40);
+  EXPECT_EQ(code_of([&] { read_text_file(path("huge")); }), ErrorCode::kUnsupported);
+  EXPECT_EQ(read_file_start(path("huge"), 1), "x");
+}
+
+TEST_F(FileBytesTest, AnInterruptRemovesWhatIsUnfinishedAndKeepsWhatIsFinished) {
+  const auto interrupted = [&](bool finish) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      ::close(STDERR_FILENO);
+      end_on_interrupt();
+      AtomicFile file(path("out"));
+      file.write("half");
+      if (finish) file.commit();
+      ::raise(SIGINT);
+      ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  EXPECT_EQ(interrupted(false), 130);
+  EXPECT_EQ(files(), 0U);
+  EXPECT_EQ(interrupted(true), 130);
+  EXPECT_EQ(files(), 1U);
+  EXPECT_EQ(read("out"), "half");
 }
 
 TEST(Crc32, KnownValues) {

@@ -105,6 +105,7 @@ void AtomicFile::create() {
     if (error != EEXIST && error != EINTR) fail_errno(path_, "cannot be created", error);
     return;
   }
+  unfinished_.emplace(temporary_);
   // Between creation and lock another process may have taken it for stale: then it holds the lock, or has
   // removed the file. A file system without locks never lets anybody remove anything.
   struct stat status {};
@@ -136,6 +137,8 @@ void AtomicFile::commit() {
   if (::fsync(fd_) != 0) fail_errno(path_, "cannot be synced", errno);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail_errno(path_, "cannot be replaced", errno);
   temporary_.clear();
+  unfinished_.reset();
+  note_finished_file();
   // Not before the rename: with the lock gone, somebody might take the temporary file for stale.
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0 && errno != EINTR) fail_errno(path_, "is replaced, but cannot be closed", errno);
@@ -147,6 +150,7 @@ void AtomicFile::close_and_forget() noexcept {
   fd_ = -1;
   if (!temporary_.empty()) ::unlink(temporary_.c_str());
   temporary_.clear();
+  unfinished_.reset();
 }
 
 }  // namespace halftone

@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+
+#include "archive/unfinished.h"
 
 namespace halftone {
 
@@ -33,6 +36,7 @@ class AtomicFile {
   std::string path_;
   std::string temporary_;
   int fd_ = -1;
+  std::optional<Unfinished> unfinished_;
 };
 
 }  // namespace halftone

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/errors.h"
+#include "halftone/message.h"
 
 namespace halftone {
 
@@ -30,7 +31,7 @@ std::string_view to_string(ErrorCode code) {
 }
 
 Error Error::with_context(std::string_view context) const {
-  return Error(code_, std::string(context) + ": " + what());
+  return Error(code_, bounded_message(std::string(context) + ": " + what()));
 }
 
 void fail_errno(const std::string& path, std::string_view what, int error) {

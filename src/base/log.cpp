@@ -3,6 +3,8 @@
 #include <memory>
 #include <mutex>
 
+#include "halftone/message.h"
+
 namespace halftone {
 namespace {
 std::mutex g_mutex;
@@ -22,7 +24,7 @@ void log_message(LogLevel level, std::string_view message) {
     sink = g_sink;
   }
   // Called outside the lock: a sink may log, or replace the sink.
-  if (sink) (*sink)(level, message);
+  if (sink) (*sink)(level, bounded_message(message));
 }
 
 }  // namespace halftone

@@ -13,6 +13,7 @@
 #include "capture/treespec.h"
 #include "graph/check_shapes.h"
 #include "halftone/capture.h"
+#include "halftone/message.h"
 
 namespace halftone {
 namespace {
@@ -169,11 +170,11 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
 std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options) {
   try {
     return load(path, options);
-  } catch (const Error&) {
-    throw;
+  } catch (const Error& error) {
+    throw Error(error.code(), bounded_message(error.what()));
   } catch (const c10::Error& error) {
     // Whatever torch refuses here it refuses because of what the file says.
-    fail(ErrorCode::kCorruptFile, "{}: {}", path, error.what_without_backtrace());
+    throw Error(ErrorCode::kCorruptFile, bounded_message(path + ": " + error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::kCorruptFile, "{}: not enough memory for what the file describes", path);
   } catch (const std::exception& error) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/errors.h"
+#include "halftone/message.h"
 
 namespace halftone {
 
@@ -20,13 +21,13 @@ auto guarded(const std::string& path, Read read) -> decltype(read()) {
     const std::string message = error.what();
     const ErrorCode code =
         error.code() == ErrorCode::kInvalidArgument ? ErrorCode::kCorruptFile : error.code();
-    throw Error(code, message.starts_with(path) ? message : path + ": " + message);
+    throw Error(code, bounded_message(message.starts_with(path) ? message : path + ": " + message));
   } catch (const c10::Error& error) {
-    fail(ErrorCode::kCorruptFile, "{}: {}", path, error.what_without_backtrace());
+    throw Error(ErrorCode::kCorruptFile, bounded_message(path + ": " + error.what_without_backtrace()));
   } catch (const std::bad_alloc&) {
     fail(ErrorCode::kCorruptFile, "{}: not enough memory for what the file describes", path);
   } catch (const std::exception& error) {
-    fail(ErrorCode::kInternal, "{}: {}", path, error.what());
+    throw Error(ErrorCode::kInternal, bounded_message(path + ": " + error.what()));
   }
 }
 

@@ -15,6 +15,7 @@
 #include "checkpoint/call_json.h"
 #include "checkpoint/ht_json.h"
 #include "graph/operands.h"
+#include "halftone/message.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/static_int8/product.h"
 #include "quant/weight/packing_cache.h"
@@ -197,8 +198,8 @@ std::vector<std::string> adopt_blocks(const std::vector<Packable>& weights,
     if (offered.empty()) continue;
     for (const std::string& layout : layouts_of(weight.parts)) {
       if (std::find(offered.begin(), offered.end(), layout) != offered.end()) continue;
-      notes.push_back(fmt::format("{}: packed for {} in the file, repacked for {}", weight.layer,
-                                  fmt::join(offered, ", "), layout));
+      notes.push_back(bounded_message(fmt::format("{}: packed for {} in the file, repacked for {}",
+                                                  weight.layer, fmt::join(offered, ", "), layout)));
     }
   }
   return notes;

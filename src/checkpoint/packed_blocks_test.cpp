@@ -6,7 +6,6 @@
 
 #include "checkpoint/lowered_test_model.h"
 #include "checkpoint/test_support.h"
-#include "cpu/isa.h"
 #include "halftone/compile.h"
 #include "halftone/quantize.h"
 

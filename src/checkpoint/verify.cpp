@@ -15,9 +15,13 @@
 #include "checkpoint/sample_values.h"
 #include "checkpoint/stored_tensors.h"
 #include "halftone/checkpoint.h"
+#include "halftone/message.h"
 
 namespace halftone {
 namespace {
+
+/// More are counted only.
+constexpr size_t kMostFindings = 100;
 
 class Verifier {
  public:
@@ -27,9 +31,9 @@ class Verifier {
     describe_file();
     if (deep_) check_digests();
     // What stands behind a damaged frame or in a version that we do not know would only be guessed at.
-    if (!attempt([&] { file_.require_readable(/*verify=*/false); })) return std::move(info_);
+    if (!attempt([&] { file_.require_readable(/*verify=*/false); })) return finish();
     if (deep_) {
-      for (std::string& finding : file_.layout_findings()) info_.findings.push_back(std::move(finding));
+      for (const std::string& finding : file_.layout_findings()) report(finding);
     }
     attempt([&] { info_.configs = read_configs(file_.metadata()); });
     check_config_types();
@@ -41,11 +45,22 @@ class Verifier {
     } else {
       report(fmt::format("{} is no kind of content that version {} has", quote_text(kind), info_.version));
     }
-    return std::move(info_);
+    return finish();
   }
 
  private:
-  void report(std::string finding) { info_.findings.push_back(std::move(finding)); }
+  void report(const std::string& finding) {
+    if (info_.findings.size() < kMostFindings) {
+      info_.findings.push_back(bounded_message(finding));
+    } else {
+      ++unnamed_;
+    }
+  }
+
+  CheckpointInfo finish() {
+    if (unnamed_ > 0) info_.findings.push_back(fmt::format("and {} more", unnamed_));
+    return std::move(info_);
+  }
 
   /// Whether it went without an error; the error is a finding.
   template <typename Check>
@@ -56,7 +71,7 @@ class Verifier {
     } catch (const Error& error) {
       std::string message = error.what();
       if (message.starts_with(file_.name() + ": ")) message.erase(0, file_.name().size() + 2);
-      report(std::move(message));
+      report(message);
       return false;
     }
   }
@@ -81,7 +96,7 @@ class Verifier {
     std::string finding;
     if (file_.version() == 2) attempt([&] { finding = file_.chunk_finding(); });
     if (!finding.empty()) {
-      report(std::move(finding));
+      report(finding);
     } else if (!whole.get()) {
       report("the checksum does not match: the file was damaged or changed");
     }
@@ -131,7 +146,7 @@ class Verifier {
     const GraphMetadata metadata = read_graph_metadata(file_.metadata());
     auto findings = fit_findings(metadata, file_);
     const bool fits = findings.empty();
-    for (std::string& finding : findings) report(std::move(finding));
+    for (const std::string& finding : findings) report(finding);
     if (layer_configs(*metadata.graph) != metadata.configs)
       report("the configs of the layers are not those of the graph");
     if (fits && deep_) {
@@ -139,9 +154,9 @@ class Verifier {
       TensorMap tensors;
       for (const HtRecord& record : metadata.tensors) tensors.emplace(record.name, restorer.restore(record));
       restore_samples(metadata.lifecycle.samples, restorer);
-      for (std::string& finding :
+      for (const std::string& finding :
            block_findings(packable_weights(*metadata.graph, tensors), metadata.packed, restorer))
-        report(std::move(finding));
+        report(finding);
     }
     if (fits) attempt([&] { restore_graph(file_); });  // what the graph declares is compared there
     check_backend(metadata.lifecycle);
@@ -172,7 +187,7 @@ class Verifier {
       use(packed.block);
     }
     if (deep_) {
-      for (std::string& finding : block_findings(packables, blocks, restorer)) report(std::move(finding));
+      for (const std::string& finding : block_findings(packables, blocks, restorer)) report(finding);
     }
     check_unused();
   }
@@ -181,6 +196,7 @@ class Verifier {
   const bool deep_;
   CheckpointInfo info_;
   std::set<std::string> used_;
+  size_t unnamed_ = 0;  ///< findings past the most that are listed
 };
 
 }  // namespace

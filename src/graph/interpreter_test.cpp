@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
+#include "halftone/limits.h"
 
 namespace halftone {
 namespace {
@@ -119,6 +120,54 @@ graph(%x: user "x" f32[], %step: user "step" f32[]) {
 })",
                                 {at::scalar_tensor(1.), at::scalar_tensor(4.)});
   EXPECT_EQ(outputs[0].toTensor().item<float>(), 13);
+}
+
+/// The step limit of the process, put back at the end.
+struct StepLimit {
+  explicit StepLimit(int64_t steps) { set_max_steps(steps); }
+  ~StepLimit() { set_max_steps(kDefaultMaxSteps); }
+};
+
+TEST(Interpreter, ALoopThatDoesNotEndIsStopped) {
+  const StepLimit limit(100);
+  const std::string text = R"(
+graph(%x: user "x" f32[], %step: user "step" f32[]) {
+  %y: f32[] = builtin::while_loop(graph(%u: user "u" f32[], %s: user "s" f32[]) {
+      %c: bool[] = aten::lt.Scalar(%u, 100)
+      return %c
+    }, graph(%u: user "u" f32[], %s: user "s" f32[]) {
+      %v: f32[] = aten::add.Tensor(%u, %s)
+      return %v
+    }, [%x], [%step])  @ "decoder" "Loop"
+  return %y
+})";
+  const auto run = [&](float step) {
+    return run_text(text, {at::scalar_tensor(0.), at::scalar_tensor(step)});
+  };
+  EXPECT_EQ(run(1)[0].toTensor().item<float>(), 100) << "as many steps as are allowed";
+  const std::string message = message_of(ErrorCode::kUnsupported, [&] { run(0.5); });
+  EXPECT_THAT(message, HasSubstr("builtin::while_loop (%y) in layer \"decoder\""));
+  EXPECT_THAT(message, HasSubstr("more than 100 steps"));
+  message_of(ErrorCode::kUnsupported, [&] { run(0); });
+  EXPECT_EQ(run(1)[0].toTensor().item<float>(), 100) << "each call has its own steps";
+}
+
+TEST(Interpreter, LoopsInLoopsShareTheirSteps) {
+  const StepLimit limit(100);
+  const std::string text = R"(
+graph(%xs: user "xs" f32[s0, s1, 3]) {
+  %m: f32[s0, s1, 3] = builtin::map(graph(%x: user "x" f32[s1, 3]) {
+      %p: f32[s1, 3] = builtin::map(graph(%z: user "z" f32[3]) {
+          %n: f32[3] = aten::neg(%z)
+          return %n
+        }, [%x], [])
+      return %p
+    }, [%xs], [])
+  return %m
+})";
+  EXPECT_EQ(run_text(text, {at::ones({9, 10, 3})})[0].toTensor().size(0), 9);
+  message_of(ErrorCode::kUnsupported, [&] { run_text(text, {at::ones({10, 10, 3})}); });
+  message_of(ErrorCode::kUnsupported, [&] { run_text(text, {at::ones({1, 1, 3}).expand({1000000, 1, 3})}); });
 }
 
 TEST(Interpreter, RunsScanAndMap) {

@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "graph/interpreter.h"
+#include "graph/loop_steps.h"
 
 namespace halftone {
 namespace {
@@ -32,6 +33,7 @@ Values run_cond(const SubgraphCall& call) {
 Values run_while_loop(const SubgraphCall& call) {
   Values carried = items_of(call.operands.at(0));
   const Values additional = items_of(call.operands.at(1));
+  LoopSteps steps;
   while (true) {
     Values inputs = carried;
     append(inputs, additional);
@@ -39,6 +41,7 @@ Values run_while_loop(const SubgraphCall& call) {
     if (condition.size() != 1)
       fail(ErrorCode::kInvalidArgument, "the condition of a loop gives {} values", condition.size());
     if (!is_true(condition[0])) return carried;
+    steps.take();
     carried = call.graphs.at(1)->run(std::move(inputs));
   }
 }
@@ -69,7 +72,9 @@ Values run_map(const SubgraphCall& call) {
   const Values additional = items_of(call.operands.at(1));
   const int64_t length = length_of(mapped, "map");
   std::vector<Values> steps;
+  LoopSteps taken;
   for (int64_t i = 0; i < length; ++i) {
+    taken.take();
     Values inputs;
     append_slices(inputs, mapped, i);
     append(inputs, additional);
@@ -86,7 +91,9 @@ Values run_scan(const SubgraphCall& call) {
   const Values additional = items_of(call.operands.at(2));
   const int64_t length = length_of(scanned, "scan");
   std::vector<Values> steps;
+  LoopSteps taken;
   for (int64_t i = 0; i < length; ++i) {
+    taken.take();
     Values inputs = carried;
     append_slices(inputs, scanned, i);
     append(inputs, additional);

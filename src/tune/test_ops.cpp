@@ -3,6 +3,7 @@
 #include <torch/library.h>
 
 #include <chrono>
+#include <csignal>
 #include <thread>
 
 #include "halftone/capture.h"
@@ -15,13 +16,20 @@ at::Tensor nap(const at::Tensor& x, double ms) {
   return x.clone();
 }
 
+at::Tensor crash(const at::Tensor& x) {
+  std::raise(SIGSEGV);
+  return x.clone();
+}
+
 }  // namespace
 
 TORCH_LIBRARY(halftone_tune_test, library) {
   library.def("nap(Tensor x, float ms) -> Tensor");
+  library.def("crash(Tensor x) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(halftone_tune_test, CPU, library) {
   library.impl("nap", &nap);
+  library.impl("crash", &crash);
 }
 
 namespace {

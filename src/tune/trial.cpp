@@ -73,6 +73,8 @@ TrialRunner::TrialRunner(const TuneIsolation& isolation, const GraphModule& modu
     : isolation_(isolation) {
   if (isolation.command.empty()) fail(ErrorCode::kInvalidArgument, "TuneIsolation::command is empty");
   folder_ = make_folder();
+  unfinished_.emplace_back(folder_.string());
+  unfinished_.emplace_back((folder_ / "model.ht").string());
   const auto copy = copy_module(module);
   copy->sample_inputs = flat_inputs(module, sample);
   try {
@@ -89,19 +91,20 @@ TrialRunner::~TrialRunner() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-std::string TrialRunner::run(const BackendKind& kind) const {
+TrialRunner::Outcome TrialRunner::run(const BackendKind& kind) const {
   std::vector<std::string> arguments = isolation_.command;
   arguments.insert(arguments.end(), {(folder_ / "model.ht").string(), kind.type(), kind.config(),
                                      std::to_string(at::get_num_threads())});
   const ChildOutcome outcome = run_child(arguments, isolation_.seconds);
-  if (!outcome.failure.empty()) return "in a child process " + outcome.failure;
+  if (!outcome.failure.empty())
+    return {"in a child process " + outcome.failure, outcome.end == ChildEnd::kSignal};
   try {
     const nlohmann::json parsed = parse_json(last_line(outcome.output), "trial");
     const JsonCursor answer(parsed, "trial");
-    if (answer.at("ok").get_bool()) return "";
-    return "in a child process: " + answer.at("error").get_string();
+    if (answer.at("ok").get_bool()) return {};
+    return {"in a child process: " + answer.at("error").get_string()};
   } catch (const Error& error) {
-    return fmt::format("the child process gave no answer: {}", error.what());
+    return {fmt::format("the child process gave no answer: {}", error.what())};
   }
 }
 

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "archive/unfinished.h"
 #include "halftone/backend_kind.h"
 #include "halftone/tune.h"
 
@@ -26,12 +27,16 @@ class TrialRunner {
   TrialRunner(const TrialRunner&) = delete;
   TrialRunner& operator=(const TrialRunner&) = delete;
 
-  /// What went wrong; empty: it ran.
-  std::string run(const BackendKind& kind) const;
+  struct Outcome {
+    std::string failure;  ///< what went wrong; empty: it ran
+    bool killed = false;  ///< by a signal: what would happen to this process too
+  };
+  Outcome run(const BackendKind& kind) const;
 
  private:
   TuneIsolation isolation_;
   std::filesystem::path folder_;
+  std::vector<Unfinished> unfinished_;
 };
 
 enum class ChildEnd {

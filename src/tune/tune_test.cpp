@@ -281,6 +281,20 @@ TEST(Isolation, ACrashIsARow) {
   EXPECT_THAT(result.report.find("unknown")->reason, HasSubstr("there is no backend type \"TestUnknown\""));
 }
 
+TEST(Isolation, AModelThatCrashesInEagerIsAnErrorAndNotTheEnd) {
+  auto model = module_from_text(R"(
+graph(%x: user "x" f32[s0, 8]) {
+  %y: f32[s0, 8] = halftone_tune_test::crash(%x)  @ "boom" "Crash"
+  return %y
+})",
+                                {});
+  model->ranges["s0"] = {1, 64};
+  auto options = with({{"quick", napping_kind("Fast", 1)}});
+  options.isolate = TuneIsolation{{HALFTONE_TEST_TRIAL}, 30};
+  EXPECT_THAT([&] { tune(model, std::vector{call_of(2)}, max_throughput(), options); },
+              testing::ThrowsMessage<Error>(HasSubstr("it crashed (SIGSEGV)")));
+}
+
 TEST(Isolation, OneThatHangsIsKilled) {
   auto options = with({{"hanging", hanging_kind()}});
   options.isolate = TuneIsolation{{HALFTONE_TEST_TRIAL}, 2};

@@ -53,6 +53,8 @@ bool TuningRun::is_wrong(const Entrant& entrant) const {
 
 void TuningRun::ask_eager(TuneReport& report) {
   Entrant& eager = entrants_.front();
+  if (const std::string failure = trial_failure(eager); !failure.empty())
+    fail(ErrorCode::kUnsupported, "tuning: the model itself cannot run: {}", failure);
   eager.build(input_.graph, input_.layout.build, input_.options.cache_dir);
   validation_ = input_.layout.validation;
   for (const Sample& sample : validation_) expected_.push_back(eager.answers(sample));
@@ -90,6 +92,24 @@ void TuningRun::check_range_ends(TuneReport& report) {
   }
 }
 
+/// Without isolation, or where it ran in a child process: empty.
+std::string TuningRun::trial_failure(const Entrant& entrant) {
+  if (!input_.options.isolate) return "";
+  TrialRunner::Outcome outcome;
+  try {
+    if (!trials_) {
+      trials_ = std::make_unique<TrialRunner>(*input_.options.isolate, *input_.graph,
+                                              input_.layout.shape_calls.front());
+    }
+    outcome = trials_->run(entrant.kind());
+  } catch (const Error& error) {
+    outcome.failure = error.what();
+  }
+  // The baselines are needed: what is no crash is better seen here.
+  const bool baseline = entrant.row.is_eager || entrant.row.is_fp32;
+  return baseline && !outcome.killed ? "" : outcome.failure;
+}
+
 void TuningRun::try_to_build(Entrant& entrant) {
   if (remaining() < (1 - kBuildShare) * input_.options.time_limit) {
     entrant.row.verdict = Verdict::kNotTried;
@@ -103,15 +123,8 @@ void TuningRun::try_to_build(Entrant& entrant) {
     return;
   }
   try {
-    // The baselines run here anyway.
-    if (input_.options.isolate && !entrant.row.is_eager && !entrant.row.is_fp32) {
-      if (!trials_) {
-        trials_ = std::make_unique<TrialRunner>(*input_.options.isolate, *input_.graph,
-                                                input_.layout.shape_calls.front());
-      }
-      if (std::string failure = trials_->run(entrant.kind()); !failure.empty())
-        fail(ErrorCode::kInternal, "{}", failure);
-    }
+    if (const std::string failure = trial_failure(entrant); !failure.empty())
+      fail(ErrorCode::kInternal, "{}", failure);
     entrant.build(input_.graph, input_.layout.build, input_.options.cache_dir);
     entrant.validate(validation_, expected_, input_.options.metric);
     entrant.row.verdict = Verdict::kValid;  // until it is judged

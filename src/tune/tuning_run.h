@@ -37,6 +37,7 @@ class TuningRun {
   void progress(double done, std::string_view what) const;
   void ask_eager(TuneReport& report);
   void check_range_ends(TuneReport& report);
+  std::string trial_failure(const Entrant& entrant);
   void try_to_build(Entrant& entrant);
   void time_all(const std::vector<Entrant*>& entrants, double done, double share);
   void time_shape(const std::vector<Entrant*>& entrants, size_t shape, double seconds,

@@ -12,6 +12,7 @@
 #include "bench_job.h"
 #include "console.h"
 #include "halftone/capture.h"
+#include "halftone/limits.h"
 
 namespace halftone::cli {
 
@@ -103,6 +104,7 @@ void add_how(CLI::App& command, BenchActions& actions) {
   command.add_option("--cache", request.cache, "Folder of autoquant's measurements (default: none)")
       ->type_name("DIR");
   add_library_option(command, request.libraries);
+  add_steps_option(command, request.max_steps);
 }
 
 void add_what_comes_out(CLI::App& command, BenchActions& actions) {
@@ -140,6 +142,7 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
   }
   if (!actions.partition.empty()) set_partition(request.selection, actions.partition);
   for (const std::string& library : request.libraries) load_operator_library(library);
+  if (request.max_steps > 0) set_max_steps(request.max_steps);
   if (actions.list) {
     list_bench_models(request, console);
     return kDone;
@@ -167,14 +170,17 @@ void add_bench(CLI::App& app, CommandLine& line) {
 
 void add_bench_child(CLI::App& app, CommandLine& line) {
   auto libraries = std::make_shared<std::vector<std::string>>();
+  auto max_steps = std::make_shared<int64_t>(0);
   CLI::App* command = app.add_subcommand("bench-child", "Run one row of bench");
   command->group("");  // programs call it, not people
   add_library_option(*command, *libraries);
+  add_steps_option(*command, *max_steps);
   command->prefix_command();  // the job is JSON, which must not be taken for a list
-  command->callback([command, libraries, &line] {
-    line.job = [libraries, arguments = command->remaining()](Console& console) {
+  command->callback([command, libraries, max_steps, &line] {
+    line.job = [libraries, max_steps, arguments = command->remaining()](Console& console) {
       const c10::AutoGradMode with_gradients(true);
       for (const std::string& library : *libraries) load_operator_library(library);
+      if (*max_steps > 0) set_max_steps(*max_steps);
       console.result(run_bench_child(arguments.empty() ? "" : arguments.front()) + "\n");
     };
   });

@@ -44,6 +44,8 @@ std::vector<std::string> child_command(const BenchRequest& request) {
   std::vector<std::string> command = {own_program(), "bench-child"};
   for (const std::string& library : request.libraries)
     command.insert(command.end(), {"--load-library", library});
+  if (request.max_steps > 0)
+    command.insert(command.end(), {"--max-steps", std::to_string(request.max_steps)});
   return command;
 }
 

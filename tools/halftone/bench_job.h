@@ -25,6 +25,7 @@ struct BenchRequest {
   std::string cache;
   bool in_process = false;
   std::vector<std::string> libraries;
+  int64_t max_steps = 0;  ///< 0: the library's default
   std::string csv, json, html;
   std::string check;  ///< the expectations
   double tolerance = BenchCheckOptions{}.tolerance;

@@ -1,6 +1,10 @@
 #include "command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+
+#include "halftone/limits.h"
 
 namespace halftone::cli {
 
@@ -33,6 +37,15 @@ void add_library_option(CLI::App& command, std::vector<std::string>& libraries) 
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void add_steps_option(CLI::App& command, int64_t& max_steps) {
+  command
+      .add_option(
+          "--max-steps", max_steps,
+          fmt::format("Steps that a loop of the model may take in one call\n(default: {})", kDefaultMaxSteps))
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+}
+
 void add_model_options(CLI::App& command, ModelOptions& options) {
   command
       .add_option("MODEL", options.path,
@@ -43,6 +56,7 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
   command.add_flag(
       "!--no-mmap", options.map,
       "Read the weights instead of mapping the file: needs more memory,\nbut the file may change meanwhile");
+  add_steps_option(command, options.max_steps);
 }
 
 }  // namespace halftone::cli

@@ -50,6 +50,7 @@ struct ModelOptions {
   std::string path;
   std::vector<std::string> libraries;  ///< shared libraries with custom operators, loaded before the model
   bool map = true;
+  int64_t max_steps = 0;  ///< of a loop; 0: the library's default
 };
 
 /// What parsing gives: the options that all share, and the job of the subcommand that was named.
@@ -63,9 +64,11 @@ struct CommandLine {
 void add_effort_options(CLI::App& command, CommonOptions& options);
 /// The same and --json.
 void add_common_options(CLI::App& command, CommonOptions& options);
+/// Puts --max-steps on a subcommand.
+void add_steps_option(CLI::App& command, int64_t& max_steps);
 /// Puts --load-library on a subcommand.
 void add_library_option(CLI::App& command, std::vector<std::string>& libraries);
-/// Puts MODEL, --load-library and --no-mmap on a subcommand.
+/// Puts MODEL, --load-library, --no-mmap and --max-steps on a subcommand.
 void add_model_options(CLI::App& command, ModelOptions& options);
 
 // One function a subcommand, in the file of that name. `line` must outlive the parser.

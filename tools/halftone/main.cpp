@@ -18,6 +18,8 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/error.h"
+#include "halftone/interrupt.h"
+#include "halftone/message.h"
 #include "halftone/names.h"
 #include "halftone/version.h"
 
@@ -33,7 +35,7 @@ constexpr const char* kMainExamples = R"(Examples:
   halftone inspect model.pt2              what is in the model, layer by layer
   halftone run --help                     all options of one command
 
-Exit codes: 0 done, 1 the job failed, 2 wrong command line.
+Exit codes: 0 done, 1 the job failed, 2 wrong command line, 130 interrupted.
 Results go to stdout, messages to stderr.)";
 
 /// Lists subcommands with the first line of their description only: the summary.
@@ -51,7 +53,7 @@ class SummaryFormatter : public CLI::Formatter {
 /// One paragraph: torch's messages come with blank lines and trailing spaces.
 std::string one_paragraph(const std::string& text) {
   std::string paragraph;
-  for (const std::string& line : CLI::detail::split(text, '\n')) {
+  for (const std::string& line : CLI::detail::split(bounded_message(text), '\n')) {
     const size_t end = line.find_last_not_of(" \t\r");
     if (end == std::string::npos) continue;
     if (!paragraph.empty()) paragraph += '\n';
@@ -67,6 +69,7 @@ Verbosity verbosity_of(const CommonOptions& options) {
 
 int run_job(const CommandLine& line) {
   try {
+    end_on_interrupt();
     Console console(verbosity_of(line.common));
     if (line.common.threads > 0) at::set_num_threads(line.common.threads);
     const c10::AutoGradMode no_grad(false);
@@ -114,7 +117,8 @@ std::vector<std::string> command_first(const CLI::App& app, std::vector<std::str
     words.emplace_back("--help");
   }
   const std::string& first = words.front();
-  const auto commands = app.get_subcommands([&](const CLI::App* command) { return command->get_name() == first; });
+  const auto commands =
+      app.get_subcommands([&](const CLI::App* command) { return command->get_name() == first; });
   if (!commands.empty()) return words;
   const std::vector<std::string> known = command_names(app);
   if (!first.starts_with("-"))

@@ -9,6 +9,7 @@
 #include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/error.h"
+#include "halftone/limits.h"
 #include "halftone/text_file.h"
 
 namespace halftone::cli {
@@ -24,8 +25,8 @@ bool is_checkpoint(std::string_view head) {
   return head.size() > 8 && head[8] == '{' && head.find("\"halftone.") != std::string_view::npos;
 }
 
-/// The content decides. What has no content that we know goes by its extension to the reader that knows best what
-/// is wrong with it.
+/// The content decides. What has no content that we know goes by its extension to the reader that knows best
+/// what is wrong with it.
 FileKind kind_of(const std::string& path, std::string_view head) {
   if (head.starts_with("PK\x03\x04")) return FileKind::kPt2;
   if (is_checkpoint(head)) return FileKind::kHalftone;
@@ -61,6 +62,7 @@ void prepare_to_open(const ModelOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: is a directory, not a model's file", path));
   }
   for (const std::string& library : options.libraries) load_operator_library(library);
+  if (options.max_steps > 0) set_max_steps(options.max_steps);
 }
 
 std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {

@@ -100,6 +100,7 @@ std::vector<std::string> trial_command(const ModelOptions& model) {
   std::vector<std::string> command = {own_program(), "trial"};
   for (const std::string& library : model.libraries)
     command.insert(command.end(), {"--load-library", library});
+  if (model.max_steps > 0) command.insert(command.end(), {"--max-steps", std::to_string(model.max_steps)});
   return command;
 }
 

@@ -10,11 +10,30 @@
 #include "kernels/common/epilogue.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/row_blocks.h"
+#include "kernels/common/test_support.h"
 #include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
 
 namespace halftone::kernels {
 namespace {
+
+// What the tests of all kernels rely on.
+TEST(GuardedDeathTest, TheFirstByteBehindABufferIsACrash) {
+  testing::Guarded<float> odd(3, 1.0f);
+  EXPECT_EQ(odd[2], 1.0f);
+  EXPECT_DEATH(
+      {
+        volatile float beyond = odd.data()[3];
+        (void)beyond;
+      },
+      "");
+  EXPECT_DEATH(odd.data()[3] = 0, "");
+  testing::Aligned block(100);
+  auto* bytes = static_cast<volatile unsigned char*>(block.data());
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes) % 64, 0U);
+  EXPECT_EQ(bytes[127], 0xcd);
+  EXPECT_DEATH(bytes[128] = 0, "");
+}
 
 struct Sample {
   const char* name;

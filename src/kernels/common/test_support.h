@@ -21,7 +21,8 @@
 namespace halftone::kernels::testing {
 
 /// `count` elements that end `tail` bytes before an unreadable page, so that reading or writing past the end
-/// is a crash, on top of what sanitizers see. With 0 the start is as misaligned as the size makes it.
+/// is a crash, on top of what sanitizers see; what was written before the start is found at the end. With 0
+/// the start is as misaligned as the size makes it.
 template <typename T>
 class Guarded {
  public:
@@ -33,9 +34,19 @@ class Guarded {
         mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (base_ == MAP_FAILED || mprotect(base_ + mapped_ - page, page, PROT_NONE) != 0) std::abort();
     data_ = reinterpret_cast<T*>(base_ + mapped_ - page - bytes);
+    std::memset(base_, kUntouched, front());
     for (int64_t i = 0; i < count; ++i) data_[i] = fill;
   }
-  ~Guarded() { munmap(base_, mapped_); }
+  ~Guarded() {
+    const auto* begin = reinterpret_cast<const unsigned char*>(base_);
+    for (size_t i = 0; i < front(); ++i) {
+      if (begin[i] != kUntouched) {
+        ADD_FAILURE() << "written " << front() - i << " bytes before the start of a buffer";
+        break;
+      }
+    }
+    munmap(base_, mapped_);
+  }
   Guarded(const Guarded&) = delete;
   Guarded& operator=(const Guarded&) = delete;
 
@@ -47,6 +58,9 @@ class Guarded {
   std::vector<T> copy() const { return std::vector<T>(data_, data_ + count_); }
 
  private:
+  static constexpr unsigned char kUntouched = 0xa5;
+  size_t front() const { return static_cast<size_t>(reinterpret_cast<char*>(data_) - base_); }
+
   int64_t count_;
   char* base_;
   size_t mapped_;

@@ -37,6 +37,65 @@ ConvCase small_case() {
   return ConvCase(small_problem(), testing::constant(3), testing::constant(2));
 }
 
+/// A deep block with extra quads, as a file might hold it.
+struct StoredBlock {
+  StoredBlock() {
+    p.shape.in_channels = 512;
+    p.shape.out_channels = 40;
+    for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(i % 1499 == 0 ? 127 : i * 7 % 29 - 14);
+    pack_int8_conv(p, w.data(), tile, block.data());
+  }
+  Int8ConvPacked open() { return open_int8_conv_packed(p, block.data(), tile); }
+  std::string refusal() {
+    return refusal_of([&] { check_int8_conv_packed(p, w.data(), tile, block.data()); });
+  }
+
+  Int8ConvProblem p{{}, 8, 8};
+  const Int8ConvTile tile{16, true};
+  testing::Guarded<int8_t> w{512 * 40};
+  Aligned block{[] {
+    Int8ConvProblem sizes{{}, 8, 8};
+    sizes.shape.in_channels = 512;
+    sizes.shape.out_channels = 40;
+    return int8_conv_packed_bytes(sizes, {16, true});
+  }()};
+};
+
+TEST(Int8ConvErrors, StoredBlocksThatSayWhereElseToRead) {
+  EXPECT_EQ(StoredBlock().refusal(), "");
+  const auto changed = [](const auto& change) {
+    StoredBlock stored;
+    change(stored.open());
+    return stored.refusal();
+  };
+  int64_t panel = 0;
+  StoredBlock good;
+  while (panel < 3 && good.open().extras[panel] == 0) ++panel;
+  ASSERT_LT(panel, 3) << "a panel with extra quads";
+  const int64_t at = panel * good.open().most_extras;
+  for (const int depth : {0, 3, 16, 255}) {
+    const auto set = [&](const Int8ConvPacked& b) {
+      const_cast<uint8_t&>(b.depth[panel]) = static_cast<uint8_t>(depth);
+    };
+    EXPECT_NE(changed(set), "") << depth;
+  }
+  for (const int32_t extras : {-1, 1 << 20, INT32_MAX, INT32_MIN}) {
+    const auto set = [&](const Int8ConvPacked& b) { const_cast<int32_t&>(b.extras[panel]) = extras; };
+    EXPECT_NE(changed(set), "") << extras;
+  }
+  for (const int32_t value : {-1, -4, 1 << 20, INT32_MAX, INT32_MIN, 2, 512}) {
+    const auto offset = [&](const Int8ConvPacked& b) {
+      const_cast<Int8ExtraQuad&>(b.extra_quads[at]).offset = value;
+    };
+    EXPECT_NE(changed(offset), "") << value;
+    const auto tap = [&](const Int8ConvPacked& b) {
+      const_cast<Int8ExtraQuad&>(b.extra_quads[at]).tap = value;
+    };
+    EXPECT_NE(changed(tap), "") << value;
+  }
+  EXPECT_NE(changed([](const Int8ConvPacked& b) { const_cast<int32_t&>(b.sum[39]) += 1; }), "");
+}
+
 TEST(Int8ConvErrors, ProblemsOutOfRange) {
   Int8ConvProblem p = small_problem();
   p.weight_bits = 6;

@@ -1,0 +1,144 @@
+"""Tests of files that are none, of caches that somebody else wrote, of loops without end, and of Ctrl-C."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+import torch
+from torch import nn
+from torch._higher_order_ops.while_loop import while_loop
+
+from cli_support import FOLDER, HALFTONE, CliTest, export, main
+
+FEW = ("--time-limit", "1", "--schemes", "int8wo", "--backends", "halftone")
+
+
+class Endless(nn.Module):
+    """Runs for ever on what is positive."""
+
+    def forward(self, x):
+        (y,) = while_loop(lambda x: x.sum() > 0, lambda x: (x * 1.0,), (x,))
+        return y
+
+
+def no_files():
+    """Paths that are no regular files: reading them never ends, or never begins."""
+    pipe, zero = FOLDER / "pipe", FOLDER / "zero"
+    if not pipe.exists():
+        os.mkfifo(pipe)
+        zero.symlink_to("/dev/zero")
+    return pipe, zero, FOLDER
+
+
+class NoFiles(CliTest):
+    def test_models_configs_and_inputs_are_regular_files(self):
+        for path in no_files():
+            for command in (("run", path), ("inspect", path), ("quantize", path, "--scheme", "int8wo", "-o", "never.ht"),
+                            ("tune", path, "--no-cache", "-o", "never.ht"),
+                            ("run", "block.pt2", "--inputs", path),
+                            ("ptq", "block.pt2", "--data", "block.pt2", "--qconfig", path, "-o", "never.ht"),
+                            ("ptq", "block.pt2", "--data", "block.pt2", "--statistics", path, "-o", "never.ht")):
+                self.fails(1, *command, says=[path.name])
+        self.assertFalse((FOLDER / "never.ht").exists())
+
+    def test_models_by_name(self):
+        for path in no_files()[:2]:
+            for ending in (".ht", ".pt2"):
+                named = path.with_name(path.name + ending)
+                named.symlink_to(path)
+                for command in ("run", "inspect", "verify"):
+                    self.fails(1, command, named, says=["regular file"] if command != "verify" else [])
+
+    def test_a_text_that_fills_the_memory_is_refused(self):
+        with open(FOLDER / "huge.json", "wb") as file:
+            file.truncate(1 << 40)
+        self.fails(1, "ptq", "block.pt2", "--data", "block.pt2", "--qconfig", "huge.json", "-o", "never.ht", says=["huge.json", "at most"])
+
+
+class Caches(CliTest):
+    def tuned(self, *more):
+        done = self.ok("tune", "block.pt2", *FEW, "--json", "--report", "outside.json", "--cache", "outside", *more)
+        return json.loads(done.stdout), done.stderr
+
+    def test_a_cache_that_is_no_measurement_is_one_line_and_measured_anew(self):
+        self.assertFalse(self.tuned()[0]["from_cache"])
+        self.assertTrue(self.tuned()[0]["from_cache"])
+        (file,) = (FOLDER / "outside").glob("tune-*.json")
+        good = json.loads(file.read_text())
+        for number, put in enumerate((lambda: os.mkfifo(file), lambda: file.symlink_to("/dev/zero"), lambda: file.mkdir(),
+                                      lambda: file.write_text("{"), lambda: self.truncate(file))):
+            file.unlink()
+            put()
+            report, said = self.tuned()
+            self.assertFalse(report["from_cache"], number)
+            self.assertIn("cache of tunings", said)
+            if file.is_dir():
+                file.rmdir()
+                file.write_text("")
+            elif not file.is_file() or file.is_symlink():
+                file.unlink()
+                file.write_text("")
+        self.change_reports(file, good)
+
+    @staticmethod
+    def truncate(file):
+        with open(file, "wb") as sparse:
+            sparse.truncate(1 << 40)
+
+    def change_reports(self, file, good):
+        """Reports with a right checksum and wrong content: what an attacker can write."""
+        import hashlib
+
+        def nothing(report):
+            report["candidates"] = []
+
+        def renamed(report):
+            report["candidates"][-1]["name"] = "another"
+
+        def endless(report):
+            report["candidates"][-1]["latency_ms"] = "-Infinity"
+
+        def negative(report):
+            report["candidates"][-1]["times"][0]["median_ms"] = -1
+
+        def doubled(report):
+            report["candidates"].append(report["candidates"][-1])
+
+        for change in (nothing, renamed, endless, negative, doubled):
+            report = json.loads(good["report"])
+            change(report)
+            text = json.dumps(report)
+            file.write_text(json.dumps({**good, "report": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
+            measured, said = self.tuned()
+            self.assertFalse(measured["from_cache"], change.__name__)
+            self.assertIn("cache of tunings", said)
+
+
+class Loops(CliTest):
+    def test_a_loop_without_end_is_stopped(self):
+        for command in (("run", "endless.pt2"), ("tune", "endless.pt2", "--no-cache", "--time-limit", "5", "-o", "never.ht")):
+            self.fails(1, *command, "--max-steps", "50", says=["while_loop", "more than 50 steps"])
+        self.fails(2, "run", "endless.pt2", "--max-steps", "0", says=["--max-steps"])
+
+    def test_interrupts_end_it_at_once_and_leave_nothing(self):
+        before = set(FOLDER.iterdir())
+        for command in (("run", "endless.pt2", "--max-steps", "1000000000"),
+                        ("tune", "block.pt2", "--no-cache", "--time-limit", "100", "-o", "never.ht")):
+            child = subprocess.Popen([HALFTONE, *command], cwd=FOLDER, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+            time.sleep(3)
+            self.assertIsNone(child.poll(), "it should still be running")
+            start = time.monotonic()
+            child.send_signal(signal.SIGINT)
+            said = child.communicate(timeout=60)[1].decode()
+            self.assertLess(time.monotonic() - start, 5)
+            self.assertEqual(child.returncode, 130, said)
+            self.assertIn("interrupted; nothing written", said)
+        self.assertEqual(set(FOLDER.iterdir()), before)
+
+
+if __name__ == "__main__":
+    export("block")
+    torch.export.save(torch.export.export(Endless(), (torch.ones(3),)), FOLDER / "endless.pt2")
+    main()

@@ -11,7 +11,7 @@
 namespace halftone {
 
 GraphModule::GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call)
-    : graph_(std::move(graph)),
+    : graph_(required(std::move(graph), "GraphModule: the graph")),
       call_(std::move(call)),
       tensors_(std::make_shared<const TensorMap>(std::move(tensors))) {}
 GraphModule::~GraphModule() = default;

@@ -42,13 +42,13 @@ struct CompileModuleCounters {
 /// Copies share everything. Thread-safe as far as the model itself is.
 ///
 /// A graph serves calls with the same sizes, strides, types, constants and need of gradients of the
-/// arguments, the same grad mode, train mode of every submodule, and the module's same tensors. Where the
-/// backend freezes weights ("halftone", without gradients), a change of one in place, as an optimizer makes
-/// it, is seen by its version and the graph is made again; writes past torch (data_ptr, .data()) are not
-/// seen.
+/// arguments, the same grad mode, autocast, train mode of every submodule, and the module's same tensors.
+/// Where the backend freezes weights ("halftone", without gradients), a change of one in place, as an
+/// optimizer makes it, is seen by its version and the graph is made again; writes past torch (data_ptr,
+/// .data()) are not seen.
 ///
-/// Calls that need gradients go through AotAutograd, traced from the C++ code itself; others through
-/// capture().
+/// Calls that need gradients, or come under autocast, go through AotAutograd, traced from the C++ code
+/// itself; others through capture().
 class CompiledModule {
  public:
   c10::IValue operator()(const std::vector<c10::IValue>& args) const;
@@ -58,12 +58,15 @@ class CompiledModule {
 
  private:
   friend CompiledModule compile(std::shared_ptr<torch::nn::Module>, ForwardFunction, CompileModuleOptions);
+  friend CompiledModule compile(ForwardFunction, CompileModuleOptions);
   struct State;
+  static CompiledModule make(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
+                             CompileModuleOptions options);
   explicit CompiledModule(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
 };
 
-/// `forward` calls the module. kNotFound for an unknown backend.
+/// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument where a handle is null.
 CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
                        CompileModuleOptions options = {});
 /// A function on tensors.

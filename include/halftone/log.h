@@ -1,5 +1,5 @@
-// Where the library's messages go. The library never prints: the default sink drops everything, programs
-// install their own.
+// Where the library's messages go: warnings and errors to stderr, one line each, unless a program installs a
+// sink of its own. Nothing is ever written to stdout.
 #pragma once
 
 #include <functional>
@@ -7,12 +7,21 @@
 
 namespace halftone {
 
-enum class LogLevel { kDebug, kInfo, kWarning };
+enum class LogLevel {
+  kDebug,
+  kInfo,
+  kWarning,  ///< the call goes on, but not as the caller may expect
+  kError,    ///< something failed that no caller hears of
+};
 
 using LogSink = std::function<void(LogLevel, std::string_view)>;
 
-/// Replaces the process-wide sink (empty: drop). Thread-safe; a message under way may still reach the old
-/// sink.
+/// Replaces the process-wide sink; an empty one drops everything. Thread-safe; a message under way may still
+/// reach the old sink.
 void set_log_sink(LogSink sink);
+
+/// What there is before the first set_log_sink(): "halftone: warning: …" and "halftone: error: …" on stderr;
+/// other levels are dropped. Line breaks in a message become blanks.
+LogSink default_log_sink();
 
 }  // namespace halftone

@@ -32,7 +32,8 @@ struct TreeSpec {
 /// The leaves of `value`, in order. kInvalidArgument, with the place, where the nesting is not the described
 /// one. A dict's keys may come in any order; its leaves follow the spec's.
 std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what);
-/// The nested value; dicts become IValue dicts with string keys, tuples and lists become IValue tuples.
+/// The nested value, of the described containers: tuples, dicts with string keys, and lists. A list's element
+/// type is what its elements have in common (Tensor, int, float, bool, str, lists of one of these), else Any.
 c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves);
 
 }  // namespace halftone

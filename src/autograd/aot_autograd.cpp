@@ -13,11 +13,13 @@
 #include "autograd/graph_log.h"
 #include "base/errors.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "capture/module/geometry.h"
 #include "capture/module/listening.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
 #include "capture/module/tracing_key.h"
+#include "graph/autocast_state.h"
 #include "graph/interpreter.h"
 
 namespace halftone {
@@ -42,6 +44,7 @@ void count(int64_t AotCounters::*which) {
 struct NopCompiler {
   CompiledFunction operator()(const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
                               const CompilerOptions&) const {
+    required(module, "nop_compiler: the module");
     if (!module->tensors()->empty())
       fail(ErrorCode::kInvalidArgument, "{}: takes graphs without tensors of their own", module->name);
     const auto interpreter =
@@ -50,11 +53,29 @@ struct NopCompiler {
   }
 };
 
+bool is_operator(const std::string& name) {
+  const size_t dot = name.find('.');
+  const c10::OperatorName op(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));
+  return c10::Dispatcher::singleton().findOp(op).has_value();
+}
+
+void check_names(const DecompositionTable& table) {
+  for (const auto& [name, decomposition] : table) {
+    required(decomposition, fmt::format("AotOptions::decompositions: the function for \"{}\"", name));
+    if (is_operator(name)) continue;
+    std::vector<std::string> known;
+    for (const c10::OperatorName& op : c10::Dispatcher::singleton().getAllOpNames())
+      known.push_back(c10::toString(op));
+    fail(ErrorCode::kInvalidArgument, "AotOptions::decompositions: there is no operator \"{}\"{}", name,
+         did_you_mean(name, known));
+  }
+}
+
 }  // namespace
 
 struct AotAutograd::Shared {
   explicit Shared(AotOptions given) : options(std::move(given)) {
-    if (!options.fw_compiler) fail(ErrorCode::kInvalidArgument, "AotOptions::fw_compiler is missing");
+    required(options.fw_compiler, "AotOptions::fw_compiler");
     if (!options.bw_compiler) options.bw_compiler = options.fw_compiler;
     if (!options.inference_compiler) options.inference_compiler = options.fw_compiler;
     if (!options.partition_fn) options.partition_fn = default_partition;
@@ -68,6 +89,7 @@ struct AotAutograd::Shared {
       } else if (const auto& function = std::get<1>(options.decompositions)) {
         table_ = function();
       }
+      check_names(table_);
     });
     return table_;
   }
@@ -104,6 +126,7 @@ class Compilation {
     number_ = compilations++;
     program_->debug_assert = debug_assert;
     program_->name = options.name;
+    program_->autocast = autocast_dtype();
   }
 
   std::shared_ptr<const AotProgram> compile(JointRequest request, const std::vector<c10::IValue>& examples) {
@@ -154,8 +177,11 @@ class Compilation {
   void compile_inference() {
     std::unique_ptr<Graph> graph = std::move(program_->trace.joint.graph);
     log("inference", *graph);
-    program_->forward = options_.inference_compiler(
-        flat_module(std::move(graph), options_.name + " (inference)"), example_primals(), {});
+    program_->check_forward = results_of(*graph, "AotOptions::inference_compiler");
+    program_->forward =
+        made(program_->check_forward,
+             options_.inference_compiler(flat_module(std::move(graph), options_.name + " (inference)"),
+                                         example_primals(), {}));
   }
 
   void compile_parts() {
@@ -172,18 +198,35 @@ class Compilation {
     log("forward", *parts.forward);
     log("backward", *parts.backward);
     program_->saved = parts.saved;
+    program_->check_forward = results_of(*parts.forward, "AotOptions::fw_compiler");
+    program_->check_backward = results_of(*parts.backward, "AotOptions::bw_compiler");
     program_->backward_graph = flat_module(std::move(parts.backward), options_.name + " (backward)");
     program_->backward_compiler = [compiler = options_.bw_compiler](const auto& module, const auto& examples,
                                                                     const auto& options) {
       const PauseTracing pause;
       return compiler(module, examples, options);
     };
-    program_->forward = options_.fw_compiler(
-        flat_module(std::move(parts.forward), options_.name + " (forward)"), example_primals(), {});
+    program_->forward =
+        made(program_->check_forward,
+             options_.fw_compiler(flat_module(std::move(parts.forward), options_.name + " (forward)"),
+                                  example_primals(), {}));
+  }
+
+  /// Of a function that a compiler is to make of the graph.
+  ResultCheck results_of(const Graph& graph, const char* compiler) const {
+    ResultCheck check(fmt::format("{}: {}", options_.name, compiler));
+    for (size_t i = 0; i < graph.outputs().size(); ++i) check.expect(graph.output_value(i));
+    return check;
+  }
+
+  static CompiledFunction made(const ResultCheck& check, CompiledFunction function) {
+    return required(std::move(function), check.who() + ": the function that it made");
   }
 
   void check_parts(const PartitionedGraphs& parts) const {
     const JointGraph& joint = program_->trace.joint;
+    if (!parts.forward || !parts.backward)
+      fail(ErrorCode::kInvalidArgument, "{}: the partitioner gave no graph", options_.name);
     lint_or_throw(*parts.forward, "the forward graph");
     lint_or_throw(*parts.backward, "the backward graph");
     const bool fits = parts.forward->inputs().size() == joint.primals &&
@@ -276,6 +319,7 @@ AotAutograd::AotAutograd(AotOptions options) : shared_(std::make_shared<const Sh
 CompiledFunction AotAutograd::operator()(const std::shared_ptr<GraphModule>& module,
                                          const std::vector<c10::IValue>& examples,
                                          const CompilerOptions& options) const {
+  required(module, shared_->options.name + ": the module");
   warn_of_options(options);
   const DecompositionTable& table = shared_->decompositions();
   const auto program = counted([&] {
@@ -297,13 +341,15 @@ CompiledFunction AotAutograd::operator()(const std::shared_ptr<GraphModule>& mod
   return [program, module](std::vector<c10::IValue> args) {
     const c10::IValue result =
         unflatten(module->call_spec().result, run_aot(program, leaves_of(*program, args)));
-    return result.isTuple() ? result.toTupleRef().elements().vec() : std::vector<c10::IValue>{result};
+    if (result.isTuple()) return result.toTupleRef().elements().vec();
+    return result.isList() ? result.toListRef().vec() : std::vector<c10::IValue>{result};
   };
 }
 
 ForwardFunction AotAutograd::operator()(torch::nn::Module& module, const ForwardFunction& forward,
                                         const std::vector<c10::IValue>& examples,
                                         const CompilerOptions& options) const {
+  required(forward, shared_->options.name + ": the function that calls the module");
   warn_of_options(options);
   const DecompositionTable& table = shared_->decompositions();
   const auto program = counted([&] {
@@ -332,6 +378,7 @@ void reset_aot_counters() {
 }
 
 GraphCompiler fake_tensor_unsupported(GraphCompiler compiler) {
+  required(compiler, "fake_tensor_unsupported: the compiler");
   return [compiler = std::move(compiler)](const std::shared_ptr<GraphModule>& module,
                                           const std::vector<c10::IValue>& examples,
                                           const CompilerOptions& options) {

@@ -12,6 +12,7 @@
 #include "base/errors.h"
 #include "capture/module/geometry.h"
 #include "capture/module/trace_run.h"
+#include "graph/autocast_state.h"
 
 namespace halftone {
 namespace {
@@ -34,12 +35,11 @@ bool equal_sizes(const std::vector<SymExpr>& expected, at::IntArrayRef given) {
   return true;
 }
 
-/// A function is made for inputs of one form; others would give other graphs.
-void check_leaf(const AotProgram& program, size_t index, const at::Tensor& given) {
-  const TensorMeta& expected = *program.leaves[index];
+/// A function is made for tensors of one form; others would give other graphs.
+void check_form(const AotProgram& program, const std::string& name, const TensorMeta& expected,
+                const at::Tensor& given) {
   const auto refuse = [&](const char* what, const std::string& found, const std::string& wanted) {
-    fail(ErrorCode::kGuard, "{}: input {} has {} {}, compiled was for {}", program.name, index, what, found,
-         wanted);
+    fail(ErrorCode::kGuard, "{}: {} has {} {}, compiled was for {}", program.name, name, what, found, wanted);
   };
   if (given.scalar_type() != expected.dtype)
     refuse("type", c10::toString(given.scalar_type()), c10::toString(expected.dtype));
@@ -48,6 +48,12 @@ void check_leaf(const AotProgram& program, size_t index, const at::Tensor& given
   if (!equal_sizes(expected.strides, given.strides()))
     refuse("strides", list_of(given.strides()), list_of(constant_sizes(expected.strides)));
   if (given.device() != expected.device) refuse("device", given.device().str(), expected.device.str());
+}
+
+void check_autocast(const AotProgram& program) {
+  if (autocast_dtype() == program.autocast) return;
+  fail(ErrorCode::kGuard, "{}: autocast is {} in this call, it was {} when the model was compiled",
+       program.name, describe_autocast(autocast_dtype()), describe_autocast(program.autocast));
 }
 
 void check_inputs(const AotProgram& program, const std::vector<c10::IValue>& leaves) {
@@ -60,9 +66,11 @@ void check_inputs(const AotProgram& program, const std::vector<c10::IValue>& lea
       if (same_constant(program.fixed[i], leaves[i])) continue;
       fail(ErrorCode::kGuard, "{}: input {} is another constant than the one compiled for", program.name, i);
     }
-    if (!is_defined_tensor(leaves[i]))
-      fail(ErrorCode::kInvalidArgument, "{}: input {} must be a tensor", program.name, i);
-    check_leaf(program, i, leaves[i].toTensor());
+    if (!is_defined_tensor(leaves[i])) {
+      fail(ErrorCode::kInvalidArgument, "{}: input {}: expected a tensor, found {}", program.name, i,
+           leaves[i].isTensor() ? "an undefined tensor" : leaves[i].tagKind());
+    }
+    check_form(program, fmt::format("input {}", i), *program.leaves[i], leaves[i].toTensor());
     const size_t first = program.same_as[i];
     if (!leaves[first].toTensor().is_same(leaves[i].toTensor()))
       fail(ErrorCode::kGuard, "{}: inputs {} and {} were one tensor when it was compiled", program.name,
@@ -70,11 +78,24 @@ void check_inputs(const AotProgram& program, const std::vector<c10::IValue>& lea
   }
 }
 
+bool has_form(const TensorMeta& expected, const at::Tensor& given) {
+  return given.defined() && given.scalar_type() == expected.dtype &&
+         equal_sizes(expected.sizes, given.sizes()) && equal_sizes(expected.strides, given.strides());
+}
+
+void check_own(const AotProgram& program, const Primal& primal) {
+  if (has_form(primal.meta, primal.tensor)) return;
+  check_form(program, fmt::format("the module's \"{}\"", primal.name), primal.meta, primal.tensor);
+}
+
 std::vector<at::Tensor> primals_of(const AotProgram& program, const std::vector<c10::IValue>& leaves) {
   std::vector<at::Tensor> primals;
   primals.reserve(program.trace.primals.size());
-  for (const Primal& primal : program.trace.primals)
+  for (const Primal& primal : program.trace.primals) {
     primals.push_back(primal.leaf ? leaves[*primal.leaf].toTensor() : primal.tensor);
+    // The module is the caller's: to(dtype) and set_data() change tensors under their handles.
+    if (!primal.leaf) check_own(program, primal);
+  }
   return primals;
 }
 
@@ -110,9 +131,7 @@ void check_results(const AotProgram& program, const std::vector<c10::IValue>& ou
   for (size_t i = 0; i < program.trace.results.size(); ++i) {
     const TensorMeta& expected = program.trace.results[i];
     const at::Tensor& given = outputs[i].toTensor();
-    if (given.scalar_type() == expected.dtype && equal_sizes(expected.sizes, given.sizes()) &&
-        equal_sizes(expected.strides, given.strides()))
-      continue;
+    if (has_form(expected, given)) continue;
     fail(ErrorCode::kInternal, "{}: result {} is {} {} with strides {}, traced was {} {} with strides {}",
          program.name, i, c10::toString(given.scalar_type()), list_of(given.sizes()),
          list_of(given.strides()), c10::toString(expected.dtype), list_of(constant_sizes(expected.sizes)),
@@ -145,7 +164,9 @@ class AotCall {
     for (const at::Tensor& primal : primals_)
       inputs.emplace_back(program_->grad_mode ? primal.detach() : primal);
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    const WithoutAutocast no_autocast;
     outputs_ = program_->forward(std::move(inputs));
+    program_->check_forward(outputs_);
   }
 
   size_t first_saved() const { return program_->trace.results.size() + program_->trace.written.size(); }
@@ -224,12 +245,15 @@ class AotCall {
 const CompiledFunction& AotProgram::backward() const {
   const std::lock_guard lock(mutex_);
   if (!backward_)
-    backward_ = backward_compiler(backward_graph, examples_without_data(backward_graph->graph()), options);
+    backward_ =
+        required(backward_compiler(backward_graph, examples_without_data(backward_graph->graph()), options),
+                 check_backward.who() + ": the function that it made");
   return backward_;
 }
 
 std::vector<c10::IValue> run_aot(const std::shared_ptr<const AotProgram>& program,
                                  std::vector<c10::IValue> leaves) {
+  check_autocast(*program);
   check_inputs(*program, leaves);
   std::vector<at::Tensor> primals = primals_of(*program, leaves);
   leaves.clear();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "capture/module/joint_trace.h"
+#include "graph/result_check.h"
 #include "halftone/graph_compiler.h"
 
 namespace halftone {
@@ -28,8 +29,11 @@ struct AotProgram {
   /// An operator of the graph does something else where grad mode is off (recurrent layers of oneDNN keep no
   /// workspace then): forward runs with it on.
   bool grad_mode = false;
+  std::optional<c10::ScalarType> autocast;  ///< what it converted to; nothing: it was off
   std::string name;
   CompiledFunction forward;
+  ResultCheck check_forward{"the forward compiler"};
+  ResultCheck check_backward{"the backward compiler"};
   size_t saved = 0;
 
   std::shared_ptr<GraphModule> backward_graph;  ///< nullptr in an inference program

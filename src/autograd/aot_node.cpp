@@ -4,10 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
 #include <torch/csrc/autograd/engine.h>
-#include <torch/csrc/autograd/functions/basic_ops.h>
 #include <torch/csrc/autograd/functions/utils.h>
 
+#include "base/errors.h"
 #include "capture/module/geometry.h"
+#include "graph/autocast_state.h"
 
 namespace halftone {
 namespace {
@@ -24,11 +25,24 @@ at::Tensor as_traced(const at::Tensor& gradient, const TensorMeta& meta) {
   return gradient.defined() ? result.copy_(gradient) : result.zero_();
 }
 
+/// torch's own node for this throws an error of torch's.
+struct DoubleBackward : torch::autograd::Node {
+  DoubleBackward(std::string model, torch::autograd::edge_list&& edges)
+      : torch::autograd::Node(std::move(edges)), model_(std::move(model)) {}
+  variable_list apply(variable_list&&) override {
+    fail(ErrorCode::kUnsupported,
+         "{}: a compiled function cannot be differentiated twice; call the uncompiled model for that",
+         model_);
+  }
+
+ private:
+  const std::string model_;
+};
+
 /// Gradients of a backward that was asked to be differentiable: they are, by name, but there is no formula.
-void refuse_double_backward(variable_list& gradients, const torch::autograd::edge_list& edges) {
-  const auto error = c10::make_intrusive<torch::autograd::Error>(
-      "Halftone: a compiled function cannot be differentiated twice; call the uncompiled model for that",
-      torch::autograd::edge_list(edges));
+void refuse_double_backward(const std::string& model, variable_list& gradients,
+                            const torch::autograd::edge_list& edges) {
+  const auto error = c10::make_intrusive<DoubleBackward>(model, torch::autograd::edge_list(edges));
   for (at::Tensor& gradient : gradients) {
     if (!gradient.defined()) continue;
     gradient = gradient.variable_data();
@@ -67,7 +81,9 @@ variable_list AotNode::apply(variable_list&& gradients) {
   {
     const at::NoGradGuard no_grad;
     const at::AutoDispatchBelowADInplaceOrView no_autograd;
+    const WithoutAutocast no_autocast;
     outputs = backward(std::move(inputs));
+    program_->check_backward(outputs);
   }
   variable_list results(num_outputs());
   for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
@@ -79,7 +95,7 @@ variable_list AotNode::apply(variable_list&& gradients) {
     for (size_t k = 0; k < tangents; ++k) any = any || (depends[k] && given[k]);
     if (any) results[i] = outputs[i].toTensor();
   }
-  if (differentiable) refuse_double_backward(results, next_edges());
+  if (differentiable) refuse_double_backward(program_->name, results, next_edges());
   return results;
 }
 

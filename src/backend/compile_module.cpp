@@ -14,6 +14,8 @@
 #include "base/log.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
+#include "graph/autocast_state.h"
+#include "graph/result_check.h"
 #include "halftone/aot_autograd.h"
 #include "halftone/backend.h"
 
@@ -28,6 +30,7 @@ class CallKey {
           bool sizes)
       : sizes_(sizes) {
     add(at::GradMode::is_enabled());
+    add(static_cast<int64_t>(autocast_dtype().value_or(c10::ScalarType::Undefined)));
     add_nesting(nesting);
     for (size_t i = 0; i < leaves.size(); ++i) add_leaf(leaves, i);
     if (module) add_module(*module);
@@ -191,7 +194,8 @@ struct CompiledModule::State {
   }
 
   Compiled compile_inference(const std::vector<c10::IValue>& args, bool dynamic) const {
-    if (const auto* known = compiler.target<AotAutograd>()) return {trace_from(*known, args), {}};
+    // Below autograd, where autocast's conversions are operators like others.
+    if (compiler.target<AotAutograd>() || autocast_dtype()) return {trace_from(aot(), args), {}};
     CaptureOptions capture_options;
     capture_options.keep_random = true;
     capture_options.find_dynamic = dynamic;
@@ -200,16 +204,31 @@ struct CompiledModule::State {
     for (const std::string& note : graph->notes) log(LogLevel::kInfo, "compile: {}", note);
     std::vector<c10::IValue> leaves;
     tree_of(c10::ivalue::Tuple::create(args), leaves);
-    const CompiledFunction function = compiler(graph, leaves, options.options);
+    const CompiledFunction function = checked(*graph, compiler(graph, leaves, options.options));
     const TreeSpec result = graph->call_spec().result;
     Compiled compiled;
     compiled.run = [function, result](const std::vector<c10::IValue>& given) {
       std::vector<c10::IValue> inputs;
       tree_of(c10::ivalue::Tuple::create(given), inputs);
+      const WithoutAutocast no_autocast;
       return unflatten(result, function(std::move(inputs)));
     };
     if (freezes) compiled.frozen = frozen_tensors(*graph);
     return compiled;
+  }
+
+  /// Backends are anybody's: what they give is looked at before it is taken apart.
+  CompiledFunction checked(const GraphModule& graph, CompiledFunction function) const {
+    ResultCheck check(fmt::format("backend \"{}\"", options.backend));
+    for (size_t i = 0; i < graph.graph().outputs().size(); ++i) {
+      if (graph.graph().outputs()[i].kind == OutputKind::kUser) check.expect(graph.graph().output_value(i));
+    }
+    required(function, check.who() + ": the function that it made");
+    return [check = std::move(check), function = std::move(function)](std::vector<c10::IValue> inputs) {
+      std::vector<c10::IValue> results = function(std::move(inputs));
+      check(results);
+      return results;
+    };
   }
 
   static FrozenTensors frozen_tensors(const GraphModule& graph) {
@@ -296,8 +315,9 @@ void CompiledModule::reset() const {
   state_->graphs.clear();
 }
 
-CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
-                       CompileModuleOptions options) {
+CompiledModule CompiledModule::make(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
+                                    CompileModuleOptions options) {
+  required(forward, "compile: the function that calls the model");
   auto state = std::make_shared<CompiledModule::State>();
   state->compiler = lookup_backend(options.backend);
   state->freezes = freezes(options.backend);
@@ -307,8 +327,14 @@ CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunctio
   return CompiledModule(std::move(state));
 }
 
+CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
+                       CompileModuleOptions options) {
+  return CompiledModule::make(required(std::move(module), "compile: the module"), std::move(forward),
+                              std::move(options));
+}
+
 CompiledModule compile(ForwardFunction function, CompileModuleOptions options) {
-  return compile(nullptr, std::move(function), std::move(options));
+  return CompiledModule::make(nullptr, std::move(function), std::move(options));
 }
 
 }  // namespace halftone

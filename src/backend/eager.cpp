@@ -32,6 +32,7 @@ GraphCompiler compiler_of(std::string name) {
   return [name](const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
                 const CompilerOptions& options) {
     warn_of_unknown_options(name, options);
+    required(module, "the module for backend " + name);
     return function_of(module, std::make_shared<const Executor>(copy_of_graph(*module)));
   };
 }

@@ -31,6 +31,7 @@ class FailingAtRelu final : public GraphExecutor {
 
 CompiledFunction refuse_relu(const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
                              const CompilerOptions& options) {
+  required(module, "the module for backend relu_compile_error");
   warn_of_unknown_options("relu_compile_error", options);
   for (const auto& node : module->graph().nodes()) {
     if (is_relu(*node))
@@ -41,12 +42,14 @@ CompiledFunction refuse_relu(const std::shared_ptr<GraphModule>& module, const s
 
 CompiledFunction throw_at_relu(const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
                                const CompilerOptions& options) {
+  required(module, "the module for backend relu_runtime_error");
   warn_of_unknown_options("relu_runtime_error", options);
   return function_of(module, std::make_shared<const FailingAtRelu>(copy_of_graph(*module)));
 }
 
 CompiledFunction add_one_to_relu(const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
                                  const CompilerOptions& options) {
+  required(module, "the module for backend relu_accuracy_error");
   warn_of_unknown_options("relu_accuracy_error", options);
   std::shared_ptr<Graph> graph = module->graph().clone();
   for (auto it = graph->nodes().begin(); it != graph->nodes().end();) {

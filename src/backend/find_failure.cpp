@@ -79,6 +79,8 @@ std::string_view to_string(FailureKind kind) {
 
 std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const GraphCompiler& backend,
                                            const MinifyOptions& options) {
+  required(graph_case.module, "find_failure: the module of the case");
+  required(backend, "find_failure: the backend");
   RandomState random;
   const std::vector<Observed> expected = interpret(graph_case);
   const GraphCase own = copy_of(graph_case);

@@ -19,15 +19,16 @@ ConvChoice conv_choice(const c10::IValue& value) {
 
 CompileOptions compile_options(const CompilerOptions& given) {
   CompileOptions options;
-  const auto number = [&given](const char* name, int64_t otherwise) {
+  const auto number = [&given](const char* name, int64_t otherwise, int64_t least) {
     const auto found = given.find(name);
     if (found == given.end()) return otherwise;
-    if (!found->second.isInt() || found->second.toInt() < 0)
-      fail(ErrorCode::kInvalidArgument, "backend halftone: option {} must be an integer from 0 on", name);
+    if (!found->second.isInt() || found->second.toInt() < least)
+      fail(ErrorCode::kInvalidArgument, "backend halftone: option {} must be an integer from {} on", name,
+           least);
     return found->second.toInt();
   };
-  options.threads = static_cast<int>(number("threads", options.threads));
-  options.max_plans = static_cast<size_t>(number("max_plans", static_cast<int64_t>(options.max_plans)));
+  options.threads = static_cast<int>(number("threads", options.threads, 0));
+  options.max_plans = static_cast<size_t>(number("max_plans", static_cast<int64_t>(options.max_plans), 1));
   if (const auto found = given.find("convolutions"); found != given.end())
     options.convolutions = conv_choice(found->second);
   if (const auto found = given.find("disabled_passes"); found != given.end()) {
@@ -45,6 +46,7 @@ std::vector<NamedCompiler> halftone_backends() {
   const GraphCompiler compiler = [](const std::shared_ptr<GraphModule>& module,
                                     const std::vector<c10::IValue>&, const CompilerOptions& options) {
     warn_of_unknown_options("halftone", options, {"threads", "max_plans", "disabled_passes", "convolutions"});
+    required(module, "the module for backend halftone");
     return function_of(module, refuse_gradients(*module, compile(module, compile_options(options))));
   };
   return {

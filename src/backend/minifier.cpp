@@ -157,6 +157,8 @@ class Search {
 }  // namespace
 
 MinifiedCase minify(const GraphCase& graph_case, const GraphCompiler& backend, const MinifyOptions& options) {
+  required(graph_case.module, "minify: the module of the case");
+  required(backend, "minify: the backend");
   return Search(graph_case, backend, options).run();
 }
 

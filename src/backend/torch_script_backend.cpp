@@ -58,6 +58,7 @@ GraphCompiler ts_compiler() {
   return [](const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
             const CompilerOptions& options) {
     warn_of_unknown_options("ts", options);
+    required(module, "the module for backend ts");
     return function_of(module, torch_script_executor(copy_of_graph(*module)));
   };
 }

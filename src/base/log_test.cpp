@@ -8,10 +8,29 @@
 namespace halftone {
 namespace {
 
+TEST(Log, WarningsAndErrorsGoToStderrUntilThereIsASink) {
+  testing::internal::CaptureStdout();
+  testing::internal::CaptureStderr();
+  set_log_sink(default_log_sink());
+  log(LogLevel::kDebug, "dropped");
+  log(LogLevel::kInfo, "dropped");
+  log(LogLevel::kWarning, "two\nlines of {}", "text");
+  log(LogLevel::kError, "disk full");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "halftone: warning: two lines of text\nhalftone: error: disk full\n");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+}
+
+TEST(Log, AnEmptySinkIsSilent) {
+  testing::internal::CaptureStderr();
+  set_log_sink({});
+  log(LogLevel::kError, "dropped");
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Log, GoesToTheSinkAndNowhereElse) {
   std::vector<std::string> lines;
   testing::internal::CaptureStderr();
-  log(LogLevel::kWarning, "dropped");
   set_log_sink([&](LogLevel, std::string_view message) { lines.emplace_back(message); });
   log(LogLevel::kInfo, "{} layers", 3);
   set_log_sink({});

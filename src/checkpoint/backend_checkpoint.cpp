@@ -15,12 +15,12 @@ namespace {
 void require_savable(const BackendContent& content) {
   const std::string type = content.kind->type();
   if (content.state == BackendState::kInit)
-    fail(ErrorCode::kState, "Cannot save backend {} in state {}, backend should be built first", type,
+    fail(ErrorCode::kState, "cannot save backend {} in state {}, backend should be built first", type,
          to_string(content.state));
   const std::string refusal = content.kind->refuse_to_save();
-  if (!refusal.empty()) fail(ErrorCode::kUnsupported, "Cannot save backend {}: {}", type, refusal);
+  if (!refusal.empty()) fail(ErrorCode::kUnsupported, "cannot save backend {}: {}", type, refusal);
   if (!content.original && !content.ready)
-    fail(ErrorCode::kState, "Cannot save backend {} in state {}: its model is not there", type,
+    fail(ErrorCode::kState, "cannot save backend {} in state {}: its model is not there", type,
          to_string(content.state));
 }
 

@@ -1,6 +1,7 @@
 #include "graph/graph_call.h"
 
 #include "base/errors.h"
+#include "graph/autocast_state.h"
 #include "graph/mutation.h"
 
 namespace halftone {
@@ -9,6 +10,8 @@ std::vector<c10::IValue> call_graph(const CallableGraph& graph, const std::vecto
                                     const TensorMap& state, const NodeHook* hook) {
   try {
     const SymbolBindings bindings = graph.check.check(inputs);
+    check_written_inputs(graph.executor.graph(), inputs);
+    const WithoutAutocast no_autocast;
     auto outputs = graph.executor.run({inputs, graph.tensors, state, bindings, hook});
     return apply_mutations(graph.executor.graph(), std::move(outputs), inputs, state);
   } catch (const Error& error) {

@@ -17,8 +17,8 @@ struct CallableGraph {
   const TensorMap& tensors;
 };
 
-/// Flat inputs and outputs. Checks the inputs (kGuard), runs the executor in the caller's grad mode, and
-/// writes what the graph writes into inputs and into `state`. Errors name the model.
+/// Flat inputs and outputs. Checks the inputs (kGuard), runs the executor in the caller's grad mode and
+/// without autocast, and writes what the graph writes into inputs and into `state`. Errors name the model.
 std::vector<c10::IValue> call_graph(const CallableGraph& graph, const std::vector<c10::IValue>& inputs,
                                     const TensorMap& state, const NodeHook* hook = nullptr);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/ranges.h>
 
+#include <atomic>
+
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "graph/interpreter.h"
@@ -11,9 +13,9 @@
 namespace halftone {
 
 GraphModule::GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call)
-    : graph_(std::move(graph)),
+    : graph_(required(std::move(graph), "GraphModule: the graph")),
       call_(std::move(call)),
-      tensors_(std::make_shared<const TensorMap>(std::move(tensors))) {}
+      tensors_(std::make_shared<TensorMap>(std::move(tensors))) {}
 GraphModule::~GraphModule() = default;
 
 Graph& GraphModule::mutable_graph() {
@@ -58,6 +60,14 @@ at::Tensor with_gradients_of(const at::Tensor& old_tensor, const at::Tensor& ten
              : tensor.detach().set_requires_grad(old_tensor.requires_grad());
 }
 
+/// The map for a change: the same one where nobody else holds it, so that a pass over all layers does not
+/// copy it for each; else a copy. Under the module's lock; all maps are made as TensorMap, not const.
+TensorMap& own_tensors(std::shared_ptr<const TensorMap>& tensors) {
+  if (tensors.use_count() > 1) tensors = std::make_shared<TensorMap>(*tensors);
+  std::atomic_thread_fence(std::memory_order_acquire);  // reads of holders that let go
+  return const_cast<TensorMap&>(*tensors);
+}
+
 /// The names that a state dictionary holds: parameters and persistent buffers.
 std::vector<std::string> persistent_names(const Graph& graph) {
   std::vector<std::string> names;
@@ -82,24 +92,20 @@ void GraphModule::set_tensor(std::string_view name, at::Tensor tensor) {
   const auto found = tensors_->find(name);
   if (found == tensors_->end()) fail_unknown(*tensors_, name);
   require_same_form(name, found->second, tensor);
-  auto fresh = std::make_shared<TensorMap>(*tensors_);
-  fresh->insert_or_assign(std::string(name), with_gradients_of(found->second, tensor));
-  tensors_ = std::move(fresh);
+  at::Tensor fresh = with_gradients_of(found->second, tensor);
+  own_tensors(tensors_).insert_or_assign(std::string(name), std::move(fresh));
 }
 
 void GraphModule::put_tensor(std::string name, at::Tensor tensor) {
   const std::lock_guard lock(mutex_);
-  auto fresh = std::make_shared<TensorMap>(*tensors_);
-  fresh->insert_or_assign(std::move(name), std::move(tensor));
-  tensors_ = std::move(fresh);
+  own_tensors(tensors_).insert_or_assign(std::move(name), std::move(tensor));
 }
 
 void GraphModule::erase_tensor(std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (!tensors_->contains(name)) return;
-  auto fresh = std::make_shared<TensorMap>(*tensors_);
-  fresh->erase(fresh->find(name));
-  tensors_ = std::move(fresh);
+  TensorMap& own = own_tensors(tensors_);
+  own.erase(own.find(name));
 }
 
 size_t GraphModule::load_tensors(const std::string& path, bool strict) {

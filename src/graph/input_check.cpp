@@ -71,7 +71,8 @@ void InputCheck::check_one(const Expected& expected, const c10::IValue& input, S
   }
   if (expected.type != ValueType::kTensor) return;
   if (!input.isTensor() || !input.toTensor().defined()) {
-    fail(ErrorCode::kGuard, "input \"{}\": expected a tensor, found {}", expected.name, input.tagKind());
+    fail(ErrorCode::kGuard, "input \"{}\": expected a tensor, found {}", expected.name,
+         input.isTensor() ? "an undefined tensor" : input.tagKind());
   }
   if (!expected.meta) return;
   const at::Tensor& tensor = input.toTensor();

@@ -1,10 +1,13 @@
 #include "graph/mutation.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <array>
 #include <string_view>
 #include <unordered_map>
+
+#include "base/errors.h"
 
 namespace halftone {
 namespace {
@@ -119,6 +122,13 @@ size_t user_input_index(const Graph& graph, std::string_view name) {
   return index;
 }
 
+bool share_memory(const c10::IValue& a, const c10::IValue& b) {
+  if (!a.isTensor() || !b.isTensor() || !a.toTensor().defined() || !b.toTensor().defined()) return false;
+  const at::Tensor &x = a.toTensor(), &y = b.toTensor();
+  return x.has_storage() && y.has_storage() && x.storage().is_alias_of(y.storage()) &&
+         at::get_overlap_status(x, y) != at::MemOverlapStatus::No;
+}
+
 }  // namespace
 
 std::vector<bool> inputs_written_in_place(const Graph& graph) {
@@ -136,6 +146,20 @@ std::vector<std::string> mutated_tensor_names(const Graph& graph) {
     if (output.kind == OutputKind::kBufferMutation) names.push_back(output.target);
   }
   return names;
+}
+
+void check_written_inputs(const Graph& graph, const std::vector<c10::IValue>& user_inputs) {
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind != OutputKind::kInputMutation) continue;
+    const size_t written = user_input_index(graph, output.target);
+    for (size_t i = 0; i < user_inputs.size(); ++i) {
+      if (i == written || !share_memory(user_inputs[i], user_inputs.at(written))) continue;
+      fail(ErrorCode::kGuard,
+           "the model writes to input \"{}\", which shares memory with input {} in this call: give each "
+           "memory of its own",
+           output.target, i);
+    }
+  }
 }
 
 std::vector<c10::IValue> apply_mutations(const Graph& graph, std::vector<c10::IValue> outputs,

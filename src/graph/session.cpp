@@ -25,7 +25,7 @@ class BusyMark {
 }  // namespace
 
 Session::Session(std::shared_ptr<const GraphModule> module, std::shared_ptr<const GraphExecutor> executor)
-    : module_(std::move(module)),
+    : module_(required(std::move(module), "Session: the module")),
       tensors_(module_->tensors()),
       executor_(executor ? std::move(executor) : module_->interpreter()),
       input_check_(std::make_unique<const InputCheck>(*module_)) {

@@ -84,6 +84,23 @@ void flatten_into(const TreeSpec& spec, const c10::IValue& value, const std::str
   }
 }
 
+/// What the elements of a list have in common; a list without any is taken for one of tensors.
+c10::TypePtr element_type(const std::vector<c10::IValue>& items) {
+  const auto all = [&](auto is) { return std::all_of(items.begin(), items.end(), is); };
+  if (all([](const c10::IValue& item) { return item.isTensor(); })) return c10::TensorType::get();
+  if (all([](const c10::IValue& item) { return item.isInt(); })) return c10::IntType::get();
+  if (all([](const c10::IValue& item) { return item.isDouble(); })) return c10::FloatType::get();
+  if (all([](const c10::IValue& item) { return item.isBool(); })) return c10::BoolType::get();
+  if (all([](const c10::IValue& item) { return item.isString(); })) return c10::StringType::get();
+  const auto inner = [](const c10::IValue& item) {
+    return item.isList() ? item.toList().elementType() : c10::TypePtr();
+  };
+  const c10::TypePtr first = inner(items.front());
+  if (first && all([&](const c10::IValue& item) { return inner(item) && *inner(item) == *first; }))
+    return c10::ListType::create(first);
+  return c10::AnyType::get();
+}
+
 c10::IValue build(const TreeSpec& spec, const std::vector<c10::IValue>& leaves, size_t& next) {
   if (spec.kind == TreeSpec::Kind::kLeaf) return leaves.at(next++);
   if (spec.kind == TreeSpec::Kind::kDict) {
@@ -94,7 +111,10 @@ c10::IValue build(const TreeSpec& spec, const std::vector<c10::IValue>& leaves, 
   }
   std::vector<c10::IValue> items;
   for (const TreeSpec& child : spec.children) items.push_back(build(child, leaves, next));
-  return c10::ivalue::Tuple::create(std::move(items));
+  if (spec.kind == TreeSpec::Kind::kTuple) return c10::ivalue::Tuple::create(std::move(items));
+  c10::impl::GenericList list(element_type(items));
+  for (c10::IValue& item : items) list.push_back(std::move(item));
+  return list;
 }
 
 }  // namespace

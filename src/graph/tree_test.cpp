@@ -45,6 +45,22 @@ TEST(TreeSpec, FlattensWhatItUnflattens) {
   EXPECT_TRUE(back[3].isNone());
 }
 
+TEST(TreeSpec, ListsStayListsOfTheirElements) {
+  const auto list_of = [](std::vector<c10::IValue> items) {
+    const TreeSpec spec = {Kind::kList, "", {}, std::vector<TreeSpec>(items.size())};
+    return unflatten(spec, items);
+  };
+  EXPECT_TRUE(list_of({at::Tensor(), at::Tensor()}).isTensorList());
+  EXPECT_TRUE(list_of({}).isTensorList());
+  EXPECT_TRUE(list_of({1, 2}).isIntList());
+  EXPECT_TRUE(list_of({1.5}).isDoubleList());
+  EXPECT_TRUE(list_of({true}).isBoolList());
+  EXPECT_EQ(list_of({1, 2.5}).toListRef().size(), 2u);
+  const TreeSpec list = {Kind::kList, "", {}, {kLeaf}};
+  const c10::IValue nested = unflatten({Kind::kList, "", {}, {list, list}}, {at::Tensor(), at::Tensor()});
+  EXPECT_EQ(nested.to<std::vector<std::vector<at::Tensor>>>().size(), 2u);
+}
+
 TEST(TreeSpec, RefusesAnotherNestingWithItsPlace) {
   const auto pair = c10::ivalue::Tuple::create({c10::IValue(1), c10::IValue(2)});
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { flatten(kNested, pair, "arguments"); }),

@@ -119,6 +119,7 @@ std::vector<LayerReport> quantizable_layers(const GraphModule& module) {
 
 InspectReport inspect(const std::shared_ptr<const GraphModule>& module, const Samples& samples,
                       const InspectOptions& options) {
+  required(module, "inspect: the module");
   const SampleLayout layout = lay_out(samples, module.get(), {}, 0);
   InspectedParts parts;
   parts.times = time_layers(module, layout.shape_calls.front(), options.seconds);

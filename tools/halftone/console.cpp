@@ -57,6 +57,7 @@ Console::Console(Verbosity verbosity)
     : verbosity_(verbosity), shows_progress_(verbosity != Verbosity::kQuiet && isatty(STDERR_FILENO) == 1) {
   set_page_width(result_width());
   set_log_sink([verbosity](LogLevel level, std::string_view message) {
+    if (level == LogLevel::kError) write_line(stderr, "halftone: error: ", message);
     if (level == LogLevel::kWarning) write_line(stderr, "halftone: warning: ", message);
     if (level == LogLevel::kInfo && verbosity != Verbosity::kQuiet) write_line(stderr, "halftone: ", message);
     if (level == LogLevel::kDebug && verbosity == Verbosity::kVerbose)

@@ -6,17 +6,9 @@
 #include "base/sha256.h"
 
 namespace halftone {
-namespace {
-
-std::shared_ptr<const BackendKind> required(std::shared_ptr<const BackendKind> kind) {
-  if (!kind) fail(ErrorCode::kInvalidArgument, "a backend needs a kind");
-  return kind;
-}
-
-}  // namespace
-
 Backend::Backend(std::shared_ptr<const BackendKind> kind)
-    : shared_(std::make_shared<Shared>(required(std::move(kind)), BackendState::kInit)) {}
+    : shared_(std::make_shared<Shared>(required(std::move(kind), "Backend: the kind"), BackendState::kInit)) {
+}
 Backend::Backend(std::string_view type, std::string_view config_json)
     : Backend(make_backend_kind(type, config_json)) {}
 Backend::Backend(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}

@@ -70,10 +70,28 @@ class FailingKind : public BackendKind {
   mutable std::atomic<int> left_;
 };
 
+struct DifferenceModule : torch::nn::Module {
+  DifferenceModule() : weight(register_parameter("weight", test_weight({4, 4}))) {}
+  at::Tensor forward(const at::Tensor& a, const at::Tensor& b) { return at::linear(a, weight) - b * 2; }
+  at::Tensor weight;
+};
+
 class BuildOfModule : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Kinds, BuildOfModule,
                          testing::Values("EagerBackend", "TorchScriptBackend", "HalftoneBackend"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST_P(BuildOfModule, OneTensorTwiceInASampleIsTwoInputs) {
+  const auto module = std::make_shared<DifferenceModule>();
+  const ModelSource source(module, [module](const std::vector<c10::IValue>& args) -> c10::IValue {
+    return module->forward(args.at(0).toTensor(), args.at(1).toTensor());
+  });
+  const at::Tensor x = test_weight({3, 4}), a = test_weight({3, 4}) + 1, b = test_weight({3, 4}) * 2;
+  Backend backend(GetParam());
+  backend.build(source, {}, {{{x, x}, {}}});
+  EXPECT_TRUE(at::allclose(backend.infer({a, b}).toTensor(), module->forward(a, b), 1e-5, 1e-6));
+  EXPECT_TRUE(at::allclose(backend.infer({a, a}).toTensor(), module->forward(a, a), 1e-5, 1e-6));
+}
 
 TEST_P(BuildOfModule, CallsItOnceAndLeavesItsState) {
   const auto module = std::make_shared<CachingModule>();

@@ -1,3 +1,5 @@
+#include <fmt/ranges.h>
+
 #include <map>
 #include <mutex>
 #include <shared_mutex>
@@ -32,7 +34,8 @@ class KindRegistry {
     if (found != types_.end()) return found->second;
     std::vector<std::string> known;
     for (const auto& [other, type] : types_) known.push_back(other);
-    fail(ErrorCode::kNotFound, "there is no backend type \"{}\"{}", name, did_you_mean(name, known));
+    fail(ErrorCode::kNotFound, "there is no backend type \"{}\"{}; there are {}", name,
+         did_you_mean(name, known), fmt::join(nearest_first(name, std::move(known)), ", "));
   }
 
   std::vector<BackendType> list() const {

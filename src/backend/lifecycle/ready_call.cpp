@@ -12,7 +12,7 @@
 namespace halftone::lifecycle {
 namespace {
 
-std::shared_ptr<GraphModule> required(std::shared_ptr<GraphModule> module) {
+std::shared_ptr<GraphModule> prepared(std::shared_ptr<GraphModule> module) {
   if (!module) fail(ErrorCode::kInternal, "the backend prepared no module");
   return module;
 }
@@ -27,7 +27,7 @@ void return_memory() {
 }  // namespace
 
 ReadyCall::ReadyCall(ReadyModel model)
-    : module_(required(std::move(model.module))),
+    : module_(prepared(std::move(model.module))),
       tensors_(module_->tensors()),
       executor_(model.executor ? std::move(model.executor)
                                : std::make_shared<const InterpretedGraph>(module_->graph().clone())),

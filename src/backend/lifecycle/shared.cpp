@@ -32,7 +32,7 @@ Backend::Shared::~Shared() {
   try {
     release(std::move(ready));
   } catch (const std::exception& error) {
-    log(LogLevel::kWarning, "backend {}: packed weights were not freed: {}", type, error.what());
+    log(LogLevel::kError, "backend {}: packed weights were not freed: {}", type, error.what());
   }
 }
 

@@ -251,6 +251,7 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
 std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const ForwardFunction& forward,
                                            const std::vector<c10::IValue>& examples,
                                            const CaptureOptions& options) {
+  required(forward, "capture: the function that calls the model");
   const std::string name = !options.name.empty() ? options.name : module ? module->name() : "function";
   try {
     const CaptureTurn turn;

@@ -11,8 +11,10 @@
 
 #include "base/errors.h"
 #include "capture/module/geometry.h"
+#include "capture/module/own_memory.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
+#include "graph/autocast_state.h"
 
 namespace halftone {
 namespace {
@@ -44,12 +46,12 @@ ModuleTensors named_tensors(const JointRequest& request) {
   return request.graph ? ModuleTensors(request.graph->graph(), *request.graph->tensors()) : ModuleTensors();
 }
 
-/// The same memory as leaves of autograd's graph, so that backward ends there. One handle for each tensor:
+/// The same content as leaves of autograd's graph, so that backward ends there. One handle for each tensor:
 /// what is given twice stays one tensor.
 std::vector<c10::IValue> as_leaves(const std::vector<c10::IValue>& values, bool gradients) {
   std::unordered_map<const c10::TensorImpl*, at::Tensor> known;
   std::vector<c10::IValue> leaves;
-  for (const c10::IValue& value : values) {
+  for (const c10::IValue& value : with_own_memory(values, SameTensor::kStaysOne)) {
     if (!is_defined_tensor(value)) {
       leaves.push_back(value);
       continue;
@@ -116,6 +118,8 @@ class JointTracer {
     run_.bind_inputs(leaves_, {});
     const std::vector<c10::IValue> args = with_leaves(examples_, leaves_);
     c10::IValue output;
+    // A weight that was converted before the trace would be found there, and become a constant.
+    const WithoutAutocastCache no_cache;
     run_.run([&] { output = request_.forward(args); });
     result_.call.result = tree_of(output, outputs_);
   }
@@ -227,7 +231,8 @@ class JointTracer {
       const at::Tensor tensor = tensor_of_input(i);
       primal_of_input_[i] = result_.primals.size();
       result_.primals.push_back({user ? std::optional(i) : std::nullopt, user ? at::Tensor() : tensor,
-                                 input.target, request_.gradients && tensor.requires_grad()});
+                                 input.target, request_.gradients && tensor.requires_grad(),
+                                 tensor_meta(tensor)});
       gradients.push_back(gradient_of(tensor));
     }
     if (!result_.differentiable.empty()) values.insert(values.end(), gradients.begin(), gradients.end());

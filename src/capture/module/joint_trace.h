@@ -28,6 +28,7 @@ struct Primal {
   at::Tensor tensor;           ///< else: a parameter, buffer or constant, shared with its owner
   std::string name;
   bool requires_grad = false;
+  TensorMeta meta;  ///< as it was traced
 };
 
 /// How one leaf of the model's result is made in each call.

@@ -59,7 +59,7 @@ class TensorBook {
   std::optional<size_t> try_input_of(const at::Tensor& tensor);
   /// Refuses writes past the dispatcher to buffers and inputs.
   void check_memory();
-  TensorMap tensors() const { return tensors_; }
+  const TensorMap& tensors() const { return tensors_; }
 
  private:
   struct Memory;

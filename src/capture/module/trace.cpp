@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "capture/module/arguments.h"
+#include "capture/module/own_memory.h"
 #include "capture/module/trace_run.h"
 
 namespace halftone {
@@ -40,6 +41,19 @@ void check_names(const std::set<std::string>& allow) {
     const c10::OperatorName op(name.substr(0, dot), dot == std::string::npos ? "" : name.substr(dot + 1));
     if (!c10::Dispatcher::singleton().findOp(op))
       fail(ErrorCode::kInvalidArgument, "CaptureOptions::allow: there is no operator \"{}\"", name);
+  }
+}
+
+/// A write to one of two inputs that share memory changes both; the graph has them apart.
+void refuse_shared_writes(TraceRun& run, const Graph& graph, const std::vector<c10::IValue>& leaves) {
+  for (const TensorBook::Mutation& write : run.book().mutations()) {
+    for (size_t i = 0; i < leaves.size() && write.input < leaves.size(); ++i) {
+      if (i == write.input || !share_elements(leaves[i], leaves[write.input])) continue;
+      fail(ErrorCode::kUnsupported,
+           "the model writes to input \"{}\", and input \"{}\" shares its memory in the examples: give each "
+           "memory of its own",
+           graph.inputs()[write.input].target, graph.inputs()[i].target);
+    }
   }
 }
 
@@ -91,9 +105,12 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
   TraceRun run(*result.graph, request.module ? ModuleTensors(*request.module) : ModuleTensors(),
                request.module, {.allow = request.allow, .keep_random = request.keep_random});
 
-  std::vector<c10::IValue> leaves;
-  result.call.args = tree_of(c10::ivalue::Tuple::create(examples), leaves);
+  std::vector<c10::IValue> given;
+  result.call.args = tree_of(c10::ivalue::Tuple::create(examples), given);
   result.call.kwargs.kind = TreeSpec::Kind::kDict;
+  // One tensor at two places is two inputs: the next call may give two tensors.
+  const std::vector<c10::IValue> leaves = with_own_memory(given, SameTensor::kSeparate);
+  const std::vector<c10::IValue> args = with_leaves(examples, leaves);
   run.bind_inputs(leaves, request.input_names);
   for (const c10::IValue& leaf : leaves) result.inputs.push_back(copy_of(leaf));
 
@@ -101,8 +118,9 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
   {
     const at::NoGradGuard no_grad;
     c10::IValue output;
-    run.run([&] { output = request.forward(examples); });
+    run.run([&] { output = request.forward(args); });
     result.call.result = tree_of(output, results);
+    refuse_shared_writes(run, *result.graph, given);
     run.set_outputs(results, result.notes);
     run.book().check_memory();
   }

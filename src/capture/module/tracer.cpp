@@ -180,13 +180,15 @@ void Tracer::refuse_unless_allowed(const std::string& target, const char* what) 
       fmt::format("{} in {}: {}; its result at capture became a constant", target, place_, what));
 }
 
-// torch's MultiheadAttention compares its arguments to see whether one product will do for all of them. Both
-// ways give the same result, so the comparison is accepted there: where the next parameters that are read are
-// an attention's.
-bool Tracer::is_harmless_comparison(const Call& call) {
+// torch's MultiheadAttention compares its arguments to see whether one product will do for all of them. Going
+// on as if they differed is right for all data, so the comparison is accepted there, where the next
+// parameters that are read are an attention's, and answered with "no". Two handles of one value are always
+// equal.
+bool Tracer::answer_comparison(const Call& call, torch::jit::Stack& stack) {
   if (call.target != "aten::equal" || options_.allow.contains(call.target)) return false;
   if (book_.value_of(call.args[0].toTensor()) == book_.value_of(call.args[1].toTensor())) return true;
   comparison_ = place_;
+  stack.back() = false;
   return true;
 }
 
@@ -236,7 +238,7 @@ void Tracer::record(const Call& call, torch::jit::Stack& stack) {
                             ? "gives a size that depends on data"
                         : leaves_cpu(outputs) ? "moves data to another device"
                                               : nullptr;
-  if (refused && is_harmless_comparison(call)) return;
+  if (refused && answer_comparison(call, stack)) return;
   if (refused) {
     refuse_unless_allowed(call.target, refused);
     return make_constants(outputs);

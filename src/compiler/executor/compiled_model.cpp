@@ -10,6 +10,7 @@
 #include "compiler/executor/planner.h"
 #include "compiler/executor/run_plan.h"
 #include "compiler/passes/passes.h"
+#include "graph/autocast_state.h"
 #include "graph/check_shapes.h"
 #include "graph/input_check.h"
 #include "graph/interpreter.h"
@@ -135,6 +136,7 @@ std::vector<c10::IValue> CompiledModel::run(const ExecutorCall& call) const {
 std::vector<c10::IValue> CompiledModel::run(const std::vector<c10::IValue>& inputs) const {
   state_->refuse_without_session();
   const at::NoGradGuard no_grad;
+  const WithoutAutocast no_autocast;
   const CallInputs call(state_->sources, inputs, no_state());
   if (has_lazy_input(inputs)) {
     state_->check->check(inputs);
@@ -150,6 +152,7 @@ void CompiledModel::run_into(const std::vector<c10::IValue>& inputs,
                              const std::vector<at::Tensor>& outputs) const {
   state_->refuse_without_session();
   const at::NoGradGuard no_grad;
+  const WithoutAutocast no_autocast;
   const std::shared_ptr<const PlanEntry> ready = has_lazy_input(inputs) ? nullptr : state_->entry(inputs);
   if (ready && ready->plan) {
     const ActiveRun active;
@@ -206,6 +209,12 @@ void CompiledModel::State::add_source(const GraphInput& input, const TensorMap& 
 
 std::shared_ptr<const CompiledModel> compile(std::shared_ptr<const GraphModule> module,
                                              const CompileOptions& options) {
+  required(module, "compile: the module");
+  if (options.threads < 0)
+    fail(ErrorCode::kInvalidArgument, "CompileOptions::threads is {}: 0 means as many as ATen has",
+         options.threads);
+  if (options.max_plans == 0)
+    fail(ErrorCode::kInvalidArgument, "CompileOptions::max_plans is 0: a model needs one plan at least");
   auto state = std::make_unique<CompiledModel::State>();
   state->graph = module->graph().clone();
   TensorMap tensors = *module->tensors();

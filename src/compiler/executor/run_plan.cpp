@@ -1,5 +1,6 @@
 #include "compiler/executor/run_plan.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 
@@ -136,6 +137,12 @@ void check_output(const at::Tensor& wanted, const at::Tensor& given, size_t inde
     fail(ErrorCode::kInvalidArgument, "output {}: {} {} on the CPU is wanted, {} {} was given", index,
          c10::toString(wanted.scalar_type()), c10::str(wanted.sizes()), c10::toString(given.scalar_type()),
          c10::str(given.sizes()));
+  }
+  if (at::has_internal_overlap(given) == at::MemOverlap::Yes) {
+    fail(ErrorCode::kInvalidArgument,
+         "output {}: some of its elements share one place in memory (strides {}): nothing can be written "
+         "there",
+         index, c10::str(given.strides()));
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
@@ -61,24 +62,36 @@ at::Tensor stacked(const std::vector<at::Tensor>& parts) {
 
 class Joiner {
  public:
-  explicit Joiner(PassContext& context) : context_(context), constants_(context) {}
+  explicit Joiner(PassContext& context) : context_(context), constants_(context), restrider_(context.graph) {}
 
   bool run() {
     std::vector<Node*> left = snapshot(context_.graph);
     std::erase_if(left, [](const Node* node) {
       return !may_join(*node) || !node->output()->meta()->sizes.back().is_constant();
     });
+    // By what they read first: only those can be alike.
+    std::vector<std::vector<Node*>> readers;
+    std::unordered_map<const Value*, size_t> known;
+    for (Node* node : left) {
+      const size_t index = known.try_emplace(try_tensor(*node, "x"), readers.size()).first->second;
+      if (index == readers.size()) readers.emplace_back();
+      readers[index].push_back(node);
+    }
+    for (std::vector<Node*>& some : readers) join_alike(std::move(some));
+    if (joined_ > 0) context_.note("{} groups of linears", joined_);
+    return joined_ > 0;
+  }
+
+ private:
+  void join_alike(std::vector<Node*> left) {
     while (!left.empty()) {
       std::vector<Node*> group, rest;
       for (Node* node : left) (alike(*left.front(), *node) ? group : rest).push_back(node);
       left = std::move(rest);
       if (group.size() > 1) try_join(std::move(group));
     }
-    if (joined_ > 0) context_.note("{} groups of linears", joined_);
-    return joined_ > 0;
   }
 
- private:
   void try_join(std::vector<Node*> group) {
     std::erase_if(group, [&](const Node* node) { return !has_constant_parts(*node); });
     int64_t total = 0;
@@ -90,7 +103,7 @@ class Joiner {
       return strides;
     };
     for (const Node* node : group) {
-      if (try_restride(node->output(), LayoutChange::kSpread, spread)) continue;
+      if (restrider_.try_restride(node->output(), LayoutChange::kSpread, spread)) continue;
       context_.note("%{} is not joined with {} others: it is returned, or a view needs its rows dense",
                     node->output()->name(), group.size() - 1);
       return;
@@ -161,6 +174,7 @@ class Joiner {
 
   PassContext& context_;
   Constants constants_;
+  Restrider restrider_;
   size_t joined_ = 0;
 };
 

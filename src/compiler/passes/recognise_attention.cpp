@@ -19,7 +19,7 @@ constexpr double kAsGoodAsHidden = -1e8;
 class AttentionRewriter {
  public:
   explicit AttentionRewriter(PassContext& context)
-      : context_(context), constants_(context), aliases_(context.graph) {}
+      : context_(context), constants_(context), aliases_(context.graph), restrider_(context.graph) {}
 
   bool run() {
     for (Node* node : snapshot(context_.graph)) {
@@ -134,7 +134,8 @@ class AttentionRewriter {
     if (without_heads) {
       replace_value(match.result, &node, "aten::squeeze.dim",
                     {{"self", fused->output()}, {"dim", int64_t{1}}}, {}, node.source());
-    } else if (has_layout(match.result) || try_restride(match.result, LayoutChange::kPermuted, strides)) {
+    } else if (has_layout(match.result) ||
+               restrider_.try_restride(match.result, LayoutChange::kPermuted, strides)) {
       context_.graph.replace_all_uses(match.result, fused->output());
     } else {
       // Somebody downstream counts on the layout that was.
@@ -194,6 +195,7 @@ class AttentionRewriter {
   PassContext& context_;
   Constants constants_;
   AliasSets aliases_;
+  Restrider restrider_;
   size_t found_ = 0;
 };
 

@@ -79,20 +79,7 @@ bool is_view(const Node& node) {
 /// One trial with numbers for the symbols.
 class Trial {
  public:
-  Trial(int probe, const Graph& graph) {
-    std::vector<SymExpr> expressions;
-    const auto collect = [&](const Value* value) {
-      if (value->expression()) expressions.push_back(*value->expression());
-      if (!value->meta()) return;
-      expressions.insert(expressions.end(), value->meta()->sizes.begin(), value->meta()->sizes.end());
-      expressions.insert(expressions.end(), value->meta()->strides.begin(), value->meta()->strides.end());
-    };
-    for (const GraphInput& input : graph.inputs()) collect(input.value);
-    for (const auto& node : graph.nodes()) {
-      for (const Value* output : node->outputs()) collect(output);
-    }
-    bindings_ = probe_bindings(expressions, probe);
-  }
+  explicit Trial(const SymbolBindings& bindings) : bindings_(bindings) {}
 
   std::vector<int64_t> numbers(const std::vector<SymExpr>& expressions) const {
     std::vector<int64_t> result;
@@ -137,16 +124,44 @@ class Trial {
     return constant_to_ivalue(argument, type);
   }
 
-  SymbolBindings bindings_;
+  const SymbolBindings& bindings_;
   std::map<const Value*, c10::IValue> results_;
 };
 
-/// Walks the graph in order from a value whose strides change, as long as they differ from what was recorded.
+bool follows_layout(const Node& node) {
+  return node.is("builtin::unpack") || is_view(node);
+}
+
+/// Who reads the value or a view of it, those that make views before those that read them.
+class LayoutReaders {
+ public:
+  explicit LayoutReaders(const Value* root) {
+    collect(root);
+    std::reverse(nodes_.begin(), nodes_.end());
+  }
+  const std::vector<const Node*>& nodes() const { return nodes_; }
+
+ private:
+  void collect(const Value* value) {
+    for (const Node* user : value->users()) {
+      if (!seen_.insert(user).second) continue;
+      if (follows_layout(*user)) {
+        for (const Value* output : user->outputs()) collect(output);
+      }
+      nodes_.push_back(user);
+    }
+  }
+  std::set<const Node*> seen_;
+  std::vector<const Node*> nodes_;
+};
+
+/// Walks in order from a value whose strides change, as long as they differ from what was recorded.
 class Walk {
  public:
-  Walk(Value* root, LayoutChange change, const StridesFor& strides) : root_(root), change_(change) {
-    for (int probe = 0; probe < kProbes; ++probe) {
-      Trial& trial = trials_.emplace_back(probe, root->graph());
+  Walk(Value* root, LayoutChange change, const StridesFor& strides, const std::vector<SymbolBindings>& probes)
+      : root_(root), change_(change) {
+    for (const SymbolBindings& probe : probes) {
+      Trial& trial = trials_.emplace_back(probe);
       const std::vector<int64_t> sizes = trial.numbers(root->meta()->sizes);
       trial.set(root, at::empty_strided(sizes, strides(sizes),
                                         at::TensorOptions(root->meta()->dtype).device(at::kMeta)));
@@ -156,10 +171,9 @@ class Walk {
 
   /// Throws what a view throws that the strides do not allow.
   bool run() {
-    for (const auto& node : root_->graph().nodes()) {
-      if (!visit(*node)) return false;
-    }
-    return visit(root_->graph().return_node());
+    const LayoutReaders readers(root_);
+    return std::all_of(readers.nodes().begin(), readers.nodes().end(),
+                       [&](const Node* node) { return visit(*node); });
   }
 
   void commit() const {
@@ -174,9 +188,7 @@ class Walk {
     for (Value* value : node.input_values()) reads = reads || changed_.contains(value);
     if (!reads) return true;
     if (node.is("return")) return false;
-    const bool follows =
-        node.is("builtin::unpack") || (is_view(node) && changed_.contains(node.input(0).value()));
-    if (!follows) {
+    if (!follows_layout(node) || !changed_.contains(node.input(0).value())) {
       if (node.op() == nullptr) return node.target().starts_with("sym::");
       return change_ == LayoutChange::kSpread || ignores_layout(node);
     }
@@ -212,10 +224,25 @@ class Walk {
 
 }  // namespace
 
-bool try_restride(Value* root, LayoutChange change, const StridesFor& strides) {
-  if (!root->meta() || AliasSets(root->graph()).is_written(root)) return false;
+Restrider::Restrider(const Graph& graph) : aliases_(graph) {
+  std::vector<SymExpr> expressions;
+  const auto collect = [&](const Value* value) {
+    if (value->expression()) expressions.push_back(*value->expression());
+    if (!value->meta()) return;
+    expressions.insert(expressions.end(), value->meta()->sizes.begin(), value->meta()->sizes.end());
+    expressions.insert(expressions.end(), value->meta()->strides.begin(), value->meta()->strides.end());
+  };
+  for (const GraphInput& input : graph.inputs()) collect(input.value);
+  for (const auto& node : graph.nodes()) {
+    for (const Value* output : node->outputs()) collect(output);
+  }
+  for (int probe = 0; probe < kProbes; ++probe) probes_.push_back(probe_bindings(expressions, probe));
+}
+
+bool Restrider::try_restride(Value* root, LayoutChange change, const StridesFor& strides) const {
+  if (!root->meta() || aliases_.is_written(root)) return false;
   try {
-    Walk walk(root, change, strides);
+    Walk walk(root, change, strides, probes_);
     if (!walk.run()) return false;
     walk.commit();
   } catch (const std::exception&) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "compiler/passes/alias.h"
 #include "compiler/passes/pass.h"
 
 namespace halftone::compiler {
@@ -17,11 +18,23 @@ enum class LayoutChange {
   kPermuted,  ///< the order changes: whoever copies the operand's layout would give another one
 };
 
-/// Whether every view of `root`, and of its views, still works if root has those strides (for sizes and
-/// strides as numbers), and nobody else sees the difference: root is not returned, nobody writes to it. Tried
-/// with meta tensors under several values of the symbols. Where true, the recorded strides of the views are
-/// brought up to date (to "not known" where only numbers are known).
 using StridesFor = std::function<std::vector<int64_t>(const std::vector<int64_t>& sizes)>;
-bool try_restride(Value* root, LayoutChange change, const StridesFor& strides);
+
+/// Gives values other strides. What it knows of the whole graph (writes, symbols) it knows from when it was
+/// made: a pass that writes nothing makes one for all its values.
+class Restrider {
+ public:
+  explicit Restrider(const Graph& graph);
+
+  /// Whether every view of `root`, and of its views, still works if root has those strides (for sizes and
+  /// strides as numbers), and nobody else sees the difference: root is not returned, nobody writes to it.
+  /// Tried with meta tensors under several values of the symbols. Where true, the recorded strides of the
+  /// views are brought up to date (to "not known" where only numbers are known).
+  bool try_restride(Value* root, LayoutChange change, const StridesFor& strides) const;
+
+ private:
+  AliasSets aliases_;
+  std::vector<SymbolBindings> probes_;
+};
 
 }  // namespace halftone::compiler

@@ -1,6 +1,7 @@
 // BaselineModel: one caller's view of a core.
 #include <atomic>
 
+#include "base/errors.h"
 #include "halftone/baseline_compile.h"
 #include "harness/baseline/core.h"
 
@@ -77,6 +78,7 @@ const BaselineOptions& BaselineModel::options() const {
 
 std::shared_ptr<const BaselineModel> baseline_compile(std::shared_ptr<const GraphModule> module,
                                                       const BaselineOptions& options) {
+  required(module, "baseline_compile: the module");
   auto state = std::make_unique<BaselineModel::State>();
   const std::shared_ptr<Core> core = baseline::core_for(module, options);
   state->first = core;

@@ -41,6 +41,7 @@ void register_baseline_backend() {
         {kBaselineBackend, {"freezes", "debug"}, "halftone under baseline options; for inference"},
         [](const std::shared_ptr<GraphModule>& module, const std::vector<c10::IValue>&,
            const CompilerOptions& options) {
+          required(module, "the module for the baseline's backend");
           return function_of(module,
                              refuse_gradients(*module, baseline_compile(module, options_by_name(options))));
         });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/nearest.h"
 #include "kernels/attention/attention.h"
 #include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/elementwise/elementwise.h"
@@ -73,8 +74,9 @@ std::span<const std::string_view> linear_schemes() {
 
 std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::string_view scheme, Isa isa) {
   if (std::find(std::begin(kSchemes), std::end(kSchemes), scheme) == std::end(kSchemes)) {
-    fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"; there are {}", scheme,
-         fmt::join(kSchemes, ", "));
+    const std::vector<std::string> known(std::begin(kSchemes), std::end(kSchemes));
+    fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"{}; there are {}", scheme,
+         did_you_mean(scheme, known), fmt::join(nearest_first(scheme, known), ", "));
   }
   if (scheme == "fp32") return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
   if (scheme == "bf16wo") return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);

@@ -34,7 +34,7 @@ const QuantConfig& config_named(std::string_view name) {
          fmt::join(known, ", "));
   }
   fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"{}; known: {}", name, did_you_mean(name, known),
-       fmt::join(known, ", "));
+       fmt::join(nearest_first(name, known), ", "));
 }
 
 }  // namespace

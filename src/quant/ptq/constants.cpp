@@ -29,7 +29,13 @@ bool has_operand(const Node& node, std::string_view operand) {
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand) {
   const GraphInput* input = input_behind(node, operand);
   if (input == nullptr) return {};
-  const std::vector<std::string> written = mutated_tensor_names(module.graph());
+  return constant_operand(module, node, operand, mutated_tensor_names(module.graph()));
+}
+
+at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
+                            const std::vector<std::string>& written) {
+  const GraphInput* input = input_behind(node, operand);
+  if (input == nullptr) return {};
   if (std::find(written.begin(), written.end(), input->target) != written.end()) return {};
   return module.tensor(input->target).detach();
 }
@@ -40,9 +46,10 @@ std::string name_of_constant(const Node& node, std::string_view operand) {
 }
 
 Value* add_constant(GraphModule& module, const std::string& name, const at::Tensor& tensor) {
-  const auto tensors = module.tensors();
+  auto tensors = module.tensors();
   std::string target = name;
   for (int number = 2; tensors->contains(target); ++number) target = fmt::format("{}:{}", name, number);
+  tensors.reset();  // put_tensor() copies what somebody else holds
   std::string hint = "p_" + target;
   std::replace_if(
       hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');

@@ -12,6 +12,9 @@ namespace halftone::ptq {
 /// The stored tensor behind an operand; undefined where it is absent, computed, given by the caller or
 /// written by the model.
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand);
+/// The same for many nodes of one graph: `written` is mutated_tensor_names() of it.
+at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
+                            const std::vector<std::string>& written);
 /// The name that tensor is stored by, or "".
 std::string name_of_constant(const Node& node, std::string_view operand);
 bool has_operand(const Node& node, std::string_view operand);

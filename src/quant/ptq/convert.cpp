@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "graph/mutation.h"
 #include "graph/text_names.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/constants.h"
@@ -162,7 +163,8 @@ class Converter {
   IntegerWeight quantize_named(const std::string& name, const Node& node,
                                const ObserverConfig& config) const {
     try {
-      return quantize_stored_weight(constant_operand(*module_, node, "weight"), config, options_.whole_dtype);
+      return quantize_stored_weight(constant_operand(*module_, node, "weight", written_), config,
+                                    options_.whole_dtype);
     } catch (const Error& error) {
       throw error.with_context("weight " + name);
     }
@@ -203,6 +205,7 @@ class Converter {
   const PtqPlan& plan_;
   const ConvertOptions& options_;
   std::shared_ptr<GraphModule> module_;
+  const std::vector<std::string> written_ = mutated_tensor_names(module_->graph());
   Graph& graph_;
   PtqReport report_;
   std::unordered_map<const Node*, int64_t> order_;

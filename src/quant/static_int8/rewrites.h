@@ -19,6 +19,7 @@ struct LowerContext {
   Graph& graph;
   TensorMap& constants;  ///< of the graph's inputs that no call changes; new ones go here
   std::unordered_map<const Node*, std::string> reasons = {};  ///< why a node stays float
+  std::unordered_map<std::string, int> suffixes = {};         ///< of new constants, by hint: the next to try
 
   /// Keeps the first reason that a node got.
   template <typename... Args>

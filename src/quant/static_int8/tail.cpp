@@ -64,7 +64,10 @@ Value* LowerContext::add_constant(const std::string& hint, at::Tensor tensor) {
     return std::any_of(graph.inputs().begin(), graph.inputs().end(),
                        [&](const GraphInput& input) { return input.target == name; });
   };
-  for (int suffix = 1; taken(target); ++suffix) target = fmt::format("{}_{}", hint, suffix);
+  // A search that began anew would ask for all names before: cubic time for a table in each layer.
+  const auto [known, first] = suffixes.try_emplace(hint, 1);
+  if (!first) target = fmt::format("{}_{}", hint, known->second++);
+  while (taken(target)) target = fmt::format("{}_{}", hint, known->second++);
   TensorMeta meta;
   meta.dtype = tensor.scalar_type();
   meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());

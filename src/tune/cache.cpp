@@ -2,12 +2,15 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <tuple>
 
 #include "archive/atomic_file.h"
+#include "base/errors.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
@@ -20,6 +23,28 @@ namespace halftone {
 namespace {
 
 constexpr const char* kFormat = "halftone-tuning";
+// How times are measured and compared: measurements by another method are not mixed with these.
+constexpr const char* kMethod = "ratios to eager, undisturbed rounds";
+
+bool is_measurement(const std::filesystem::path& path) {
+  return path.filename().string().starts_with("tune-") && path.extension() == ".json";
+}
+
+std::vector<std::filesystem::path> measurements_in(const std::string& cache_dir) {
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_dir, none)) {
+    if (is_measurement(entry.path())) files.push_back(entry.path());
+  }
+  return files;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
 
 std::filesystem::path file_of(const std::string& cache_dir, const std::string& hash) {
   return std::filesystem::path(cache_dir) / ("tune-" + hash.substr(0, 32) + ".json");
@@ -37,7 +62,49 @@ TuneReport read_measurements(const std::string& text, const std::string& name, c
   return TuneReport::from_json(report);
 }
 
+TuneCacheEntry entry_of(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const nlohmann::json parsed = parse_json(text_of(path), name);
+  const JsonCursor root(parsed, name);
+  const TuneReport report = read_measurements(text_of(path), name, root.at("key").get_string());
+  TuneCacheEntry entry{name, report.measured_at, report.model};
+  for (const SampleShape& shape : report.shapes)
+    entry.shapes += (entry.shapes.empty() ? "" : ", ") + shape.label();
+  entry.machine =
+      fmt::format("{}, {}, {} threads, halftone {}", report.cpu, report.isa, report.threads, report.version);
+  entry.candidates = report.candidates.size();
+  entry.rounds = report.rounds;
+  entry.disturbed = report.disturbed;
+  return entry;
+}
+
 }  // namespace
+
+std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir) {
+  std::vector<TuneCacheEntry> entries;
+  for (const std::filesystem::path& path : measurements_in(cache_dir)) {
+    try {
+      entries.push_back(entry_of(path));
+    } catch (const Error& error) {
+      log(LogLevel::kWarning, "cache of tunings: {}", error.what());
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const TuneCacheEntry& a, const TuneCacheEntry& b) {
+    return std::tie(a.measured_at, a.file) < std::tie(b.measured_at, b.file);
+  });
+  return entries;
+}
+
+size_t clear_tune_cache(const std::string& cache_dir) {
+  size_t removed = 0;
+  for (const std::filesystem::path& path : measurements_in(cache_dir)) {
+    std::error_code error;
+    if (!std::filesystem::remove(path, error))
+      fail(ErrorCode::kIo, "{}: cannot be removed: {}", path.string(), error.message());
+    ++removed;
+  }
+  return removed;
+}
 
 std::string CacheKey::hash() const {
   nlohmann::ordered_json json = {{"model", model_hash},
@@ -45,6 +112,8 @@ std::string CacheKey::hash() const {
                                  {"candidates", candidates},
                                  {"least_cosine", least_cosine},
                                  {"metric", metric},
+                                 {"method", kMethod},
+                                 {"watched", machine_is_watched()},
                                  {"cpu", cpu_name()},
                                  {"isa", active_instruction_set()},
                                  {"threads", at::get_num_threads()},
@@ -59,12 +128,9 @@ std::optional<TuneReport> load_measurements(const std::string& cache_dir, const 
   if (cache_dir.empty()) return std::nullopt;
   const std::string hash = key.hash();
   const std::filesystem::path path = file_of(cache_dir, hash);
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
+  if (!std::ifstream(path, std::ios::binary)) return std::nullopt;
   try {
-    return read_measurements(text.str(), path.filename().string(), hash);
+    return read_measurements(text_of(path), path.filename().string(), hash);
   } catch (const Error& error) {
     log(LogLevel::kWarning, "cache of tunings: {}; measured anew", error.what());
     return std::nullopt;

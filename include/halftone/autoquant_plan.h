@@ -55,6 +55,9 @@ struct AutoquantRun {
   double least_cosine = 0;  ///< of the model's results to fp32's on held-out samples
   bool holds = false;       ///< the accuracy budget
   bool chosen = false;
+  double relative_low = 0;   ///< of `relative`'s interval (95 %); 0: not known, it needs six rounds
+  double relative_high = 0;  ///< likewise
+  int64_t rounds = 0;        ///< the fewest at a shape; undisturbed ones
   bool operator==(const AutoquantRun&) const = default;
 };
 

@@ -71,6 +71,9 @@ struct BenchRow {
 std::span<const std::string_view> accuracy_words();
 /// "pass", "pass_due_to_skip", and "" (not looked at).
 bool accuracy_holds(std::string_view word);
+/// A row that gave what was asked for: its accuracy holds, and, where it was timed, it has a speed-up. One
+/// that was skipped has nothing to give.
+bool row_is_sound(const BenchRow& row, bool timed);
 
 struct BenchMachine {
   std::string cpu;
@@ -137,6 +140,7 @@ std::vector<std::string> append_bench_csv(const std::string& path, std::span<con
 struct BenchCheckOptions {
   double tolerance = 0.10;  ///< a speed-up may fall to expected × (1 - tolerance)
   bool partial = false;     ///< only some models ran: rows that are missing are no finding
+  bool timed = true;  ///< false: only accuracy was asked for; speed-ups are not compared, and stay expected
 };
 
 enum class BenchFindingKind {

@@ -12,11 +12,17 @@
 
 namespace halftone {
 
-/// How far numbers are from those they stand for.
+/// How far numbers are from those they stand for. Over the elements that are finite in both; the others are
+/// counted: NaN for NaN and infinity for the same infinity are equal, anything else differs.
 struct ErrorMeasure {
   double snr_db = 0;  ///< 10·log10(Σx² / Σ(x−y)²); infinity where they are equal
   double cosine = 1;
-  double max_error = 0;  ///< largest |x−y|
+  double max_error = 0;              ///< largest |x−y|
+  int64_t finite = 0;                ///< elements that these are over
+  int64_t same_not_finite = 0;       ///< NaN or infinite, and the same in both
+  int64_t differing_not_finite = 0;  ///< NaN or infinite in one, and something else in the other
+  /// Nothing differs at all.
+  bool is_exact() const { return differing_not_finite == 0 && max_error == 0; }
 };
 
 struct LayerDiagnosis {
@@ -35,8 +41,9 @@ struct Diagnosis {
 
 /// Looks at the layers that quantize_(module, config, options) would quantize; refuses as it does. `calls`:
 /// the inputs of one call each, made in this order to one session. The whole model runs once for each layer,
-/// and twice more. The floating-point results of all calls count together. Changes nothing, the inputs
-/// neither. options.progress: a run a step.
+/// and three times more: kUnsupported where it gives two answers
+/// to one call (it draws random numbers). The floating-point results of all calls count together. Changes
+/// nothing, the inputs neither. options.progress: a run a step.
 Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,
                    const std::vector<std::vector<c10::IValue>>& calls, const QuantizeOptions& options = {});
 

@@ -19,13 +19,26 @@
 // 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
 //    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
 //    run.
+// 7. Other programs: each turn is watched. Where somebody else had the processor, the turn is made again, and
+//    after four of them the round is *disturbed*: its times are dropped, and it is run again while the time
+//    budget lasts. Fewer than six undisturbed rounds (or than `least_rounds`, if those are fewer) say
+//    nothing: the machine is too busy.
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
+#include "halftone/error.h"
+
 namespace halftone {
+
+/// Called right before a turn; what it gives is called right after the turn and says whether the machine was
+/// taken away meanwhile. An empty one: never.
+using MachineWatch = std::function<std::function<bool()>()>;
+/// False where the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
+bool machine_is_watched();
 
 /// Its functions are called from the thread that calls measure(). One that throws leaves with the message.
 struct Contestant {
@@ -33,8 +46,9 @@ struct Contestant {
   std::function<void()> run;
   std::function<void()> prepare = nullptr;       ///< before every run, not timed
   std::function<std::string()> check = nullptr;  ///< before everything: what is wrong with the answer, or ""
-  bool keep = false;   ///< never dropped before `least_rounds`: something that others are compared with
-  bool brief = false;  ///< `least_rounds` and no more, never the leader: only its size is of interest
+  bool keep = false;    ///< never dropped before `least_rounds`: something that others are compared with
+  bool always = false;  ///< in every round, never dropped: what all others are divided by
+  bool brief = false;   ///< `least_rounds` and no more, never the leader: only its size is of interest
 };
 
 struct MeasureOptions {
@@ -46,11 +60,13 @@ struct MeasureOptions {
   double drop_ratio = 0;  ///< 0: nobody is dropped
   std::function<void(double share)> progress = nullptr;  ///< 0 to 1, after each round
   std::function<double()> clock = nullptr;               ///< seconds; for tests. Empty: the steady clock
+  MachineWatch watch = nullptr;  ///< for tests. Empty: this machine's, and none beside a `clock` of a test
 };
 
 struct Interval {
   double low = 0;
   double high = 0;  ///< infinite where there are too few values
+  bool is_open() const { return !(high < std::numeric_limits<double>::infinity()); }
   double half_width() const { return (high - low) / 2; }
 };
 
@@ -63,7 +79,7 @@ struct MeasuredTime {
   Interval interval;           ///< of the median
   double relative = 0;         ///< median of the ratio to the leader, round by round; the leader's is 1
   Interval relative_interval;  ///< of that
-  std::vector<double> times;   ///< by round, from the first on
+  std::vector<double> times;   ///< by round, from the first on; of undisturbed ones
   bool failed = false;         ///< wrong, or it threw; `reason` says what
   std::string reason;          ///< why it was not measured to the end; empty: it was
 };
@@ -71,10 +87,20 @@ struct MeasuredTime {
 struct Measurements {
   std::vector<MeasuredTime> rows;  ///< one for each contestant, in their order
   size_t leader = 0;               ///< of no meaning where all failed
-  int rounds = 0;
-  double seconds = 0;    ///< what measuring took, warm-up not counted
-  bool decided = false;  ///< false: the time budget ended it
+  int rounds = 0;                  ///< undisturbed ones
+  int disturbed = 0;               ///< rounds that were dropped
+  double seconds = 0;              ///< what measuring took, warm-up not counted
+  bool decided = false;            ///< false: the time budget ended it
+  bool too_busy = false;           ///< the rows hold the disturbed rounds too: they are no basis for anything
 };
+
+/// The machine was too busy to measure. Its code is kState.
+class MachineBusy : public Error {
+ public:
+  MachineBusy(int disturbed, int rounds);
+};
+/// Throws MachineBusy where `measured` is too busy.
+void require_quiet(const Measurements& measured);
 
 Measurements measure(const std::vector<Contestant>& contestants, const MeasureOptions& options = {});
 
@@ -84,5 +110,7 @@ double quantile(std::vector<double> values, double q);
 Interval median_interval(std::vector<double> values, double level);
 /// Median over the rounds that both ran of a's time divided by b's; 0 where there is no such round.
 double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
+/// The interval of that; open (infinite) where there are too few rounds.
+Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level = 0.95);
 
 }  // namespace halftone

@@ -41,8 +41,9 @@ struct StaticInt8Result {
   LowerReport lowered;
   std::vector<StaticLayerError> errors;  ///< in order of execution; empty where error_calls is 0
   double cosine = 1;                     ///< the least of the model's floating-point results, lowered to fp32
-  int64_t calibrated = 0;                ///< calls
-  std::string statistics;                ///< for the next run
+  int64_t differing_not_finite = 0;  ///< of those: elements that are NaN or infinite in one of the two only
+  int64_t calibrated = 0;            ///< calls
+  std::string statistics;            ///< for the next run
   /// Patterns by type, layers by their loss (the worst first, `layers` of them at most), what stayed float.
   std::string to_text(size_t layers = 20) const;
   std::string to_json() const;

@@ -119,6 +119,22 @@ struct TuneResult {
 TuneResult tune(const ModelSource& model, const Samples& samples, const Strategy& strategy = max_throughput(),
                 const TuneOptions& options = {});
 
+/// A measurement that a cache holds.
+struct TuneCacheEntry {
+  std::string file;
+  std::string measured_at;
+  std::string model;  ///< as it was called then
+  std::string shapes;
+  std::string machine;
+  size_t candidates = 0;
+  int rounds = 0;
+  int disturbed = 0;
+};
+/// Sorted by time. Files that are none of these, or damaged, are left out.
+std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir);
+/// Removes all measurements, damaged ones too; how many. kIo where that cannot be done.
+size_t clear_tune_cache(const std::string& cache_dir);
+
 /// What tune() would do. Nothing is run, built or captured.
 struct TunePlan {
   struct Entry {

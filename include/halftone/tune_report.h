@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/measure.h"
 #include "halftone/tune_samples.h"
 
 namespace halftone {
@@ -17,16 +18,20 @@ namespace halftone {
 enum class Verdict { kChosen, kValid, kDropped, kFailed, kNotTried };
 std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
 
-/// Time of one call at one shape, in milliseconds.
+/// Time of one call at one shape, in milliseconds. One estimator: the median over the rounds of the ratio to
+/// eager in the same round (measure.h). Every other number follows from it, so that no two can contradict
+/// each other; only p10 and p90 are of the times as they were.
 struct ShapeTime {
-  double median = 0;
+  double median = 0;  ///< eager's median times to_eager
   double p10 = 0;
   double p90 = 0;
-  double low = 0;   ///< of the median's interval (95 %)
-  double high = 0;  ///< infinite where there were too few runs
-  int runs = 0;
-  double to_eager = 0;  ///< this time divided by eager's, paired by round (measure.h); 0: not known
-  double to_fp32 = 0;   ///< likewise for Halftone's fp32
+  double low = 0;       ///< of the median's interval (95 %)
+  double high = 0;      ///< infinite where there were fewer than six rounds: then there is no verdict
+  int runs = 0;         ///< undisturbed rounds
+  double to_eager = 0;  ///< this time divided by eager's; 0: not known
+  double to_fp32 = 0;   ///< to_eager divided by that of Halftone's fp32; 0: not known
+  Interval eager_interval = {};  ///< of to_eager (95 %); 0 to 0: not known
+  Interval fp32_interval = {};   ///< of to_fp32
 };
 
 /// Against eager, over all held-out samples and outputs. A floating-point output counts by the cosine of all
@@ -34,8 +39,8 @@ struct ShapeTime {
 struct Accuracy {
   double least_cosine = 0;
   double mean_cosine = 0;
-  double relative_error = 0;     ///< the largest of |got - expected| / |expected|, norms of whole outputs
-  int64_t nans = 0;              ///< NaN and infinite elements where eager has none
+  double relative_error = 0;  ///< the largest of |got - expected| / |expected|, norms of whole outputs
+  int64_t nans = 0;  ///< elements that are NaN or infinite in one of the two, and not the same in the other
   std::optional<double> metric;  ///< the user's, the least over the samples
 };
 
@@ -53,7 +58,8 @@ struct CandidateReport {
   std::optional<int64_t> peak_bytes;  ///< what building it and one call added to the resident memory at most
   double compile_ms = 0;              ///< conversion and compilation
   Verdict verdict = Verdict::kNotTried;
-  std::string reason;  ///< why it was dropped, failed or not tried; of the chosen one: why it
+  std::string reason;   ///< why it was dropped, failed or not tried; of the chosen one: why it
+  std::string stopped;  ///< why measuring it ended before the others'; empty: it did not
 };
 
 struct TuneReport {
@@ -71,10 +77,14 @@ struct TuneReport {
   int held_out = 0;   ///< samples that validation ran
   int synthetic = 0;  ///< those of them that were made up
   std::vector<CandidateReport> candidates;
-  std::string chosen;              ///< a candidate's name
-  bool won = false;                ///< false: nothing beat the baselines, and the fastest of them is taken
+  std::string chosen;  ///< a candidate's name
+  bool won = false;    ///< false: nothing beat the baselines, and the fastest of them is taken
+  bool met = true;  ///< false: not even a baseline meets the strategy (a budget); one is taken all the same
   double seconds = 0;              ///< that tuning took
   std::string measured_at;         ///< UTC, "2026-01-31T12:00:00Z"
+  int rounds = 0;                  ///< undisturbed ones, of all shapes
+  int disturbed = 0;               ///< rounds that other programs disturbed, and that were dropped
+  bool watched = false;            ///< false: nobody looked whether other programs ran (measure.h)
   bool from_cache = false;         ///< the measurements are those of measured_at
   std::vector<std::string> notes;  ///< what people should know, one sentence each
 

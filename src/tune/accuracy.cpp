@@ -1,9 +1,6 @@
 #include "tune/accuracy.h"
 
 #include <ATen/ops/eq.h>
-#include <ATen/ops/isfinite.h>
-#include <ATen/ops/where.h>
-#include <ATen/ops/zeros_like.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -12,6 +9,7 @@
 #include "base/errors.h"
 #include "capture/module/trace.h"
 #include "graph/text_names.h"
+#include "quant/graph/diagnose_difference.h"
 
 namespace halftone {
 namespace {
@@ -23,12 +21,6 @@ void check_alike(const at::Tensor& expected, const at::Tensor& got, size_t index
        fmt::join(expected.sizes(), ", "));
 }
 
-/// Two outputs that are both zero point in the same direction.
-double cosine_of(const at::Tensor& a, const at::Tensor& b, double norm_a, double norm_b) {
-  if (norm_a == 0 || norm_b == 0) return norm_a == norm_b ? 1 : 0;
-  return a.dot(b).item<double>() / norm_a / norm_b;
-}
-
 }  // namespace
 
 void AccuracyCount::add_tensor(const at::Tensor& expected, const at::Tensor& got, size_t index) {
@@ -36,21 +28,11 @@ void AccuracyCount::add_tensor(const at::Tensor& expected, const at::Tensor& got
   if (expected.numel() == 0) return;
   double cosine = 0;
   if (expected.is_floating_point() || expected.is_complex()) {
-    const auto flat = [](const at::Tensor& tensor) {
-      const at::Tensor real = tensor.is_complex() ? at::view_as_real(tensor.resolve_conj()) : tensor;
-      return real.reshape({-1}).to(c10::ScalarType::Double);
-    };
-    at::Tensor a = flat(expected), b = flat(got);
-    // Minus infinity is a right answer where eager has it too; such places say nothing about directions.
-    const at::Tensor usual = at::isfinite(a), fine = at::isfinite(b);
-    worst_.nans += (usual & ~fine).sum().item<int64_t>();
-    const at::Tensor both = usual & fine, zero = at::zeros_like(a);
-    a = at::where(both, a, zero);
-    b = at::where(both, b, zero);
-    const double norm_a = a.norm().item<double>(), norm_b = b.norm().item<double>();
-    cosine = cosine_of(a, b, norm_a, norm_b);
-    const double distance = (a - b).norm().item<double>();
-    worst_.relative_error = std::max(worst_.relative_error, norm_a > 0 ? distance / norm_a : distance);
+    Difference difference;
+    difference.add(expected, got);
+    worst_.nans += difference.differing();
+    cosine = difference.cosine();
+    worst_.relative_error = std::max(worst_.relative_error, difference.relative_error());
   } else {
     const double equal = at::eq(expected, got).to(c10::ScalarType::Double).mean().item<double>();
     cosine = equal;

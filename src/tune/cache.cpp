@@ -2,8 +2,10 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "archive/atomic_file.h"
 #include "archive/text_file.h"
@@ -21,6 +23,25 @@ namespace {
 
 constexpr const char* kFormat = "halftone-tuning";
 constexpr size_t kLongestCache = size_t{16} << 20;
+// How times are measured and compared: measurements by another method are not mixed with these.
+constexpr const char* kMethod = "ratios to eager, undisturbed rounds";
+
+bool is_measurement(const std::filesystem::path& path) {
+  return path.filename().string().starts_with("tune-") && path.extension() == ".json";
+}
+
+std::vector<std::filesystem::path> measurements_in(const std::string& cache_dir) {
+  std::vector<std::filesystem::path> files;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(cache_dir, none)) {
+    if (is_measurement(entry.path())) files.push_back(entry.path());
+  }
+  return files;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  return read_text_file(path.string(), kLongestCache);
+}
 
 std::filesystem::path file_of(const std::string& cache_dir, const std::string& hash) {
   return std::filesystem::path(cache_dir) / ("tune-" + hash.substr(0, 32) + ".json");
@@ -49,7 +70,49 @@ void require_rows_of(const TuneReport& report, const std::vector<std::string>& c
   if (!fits) fail(ErrorCode::kCorruptFile, "{}: its candidates are others", name);
 }
 
+TuneCacheEntry entry_of(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  const nlohmann::json parsed = parse_json(text_of(path), name);
+  const JsonCursor root(parsed, name);
+  const TuneReport report = read_measurements(text_of(path), name, root.at("key").get_string());
+  TuneCacheEntry entry{name, report.measured_at, report.model};
+  for (const SampleShape& shape : report.shapes)
+    entry.shapes += (entry.shapes.empty() ? "" : ", ") + shape.label();
+  entry.machine =
+      fmt::format("{}, {}, {} threads, halftone {}", report.cpu, report.isa, report.threads, report.version);
+  entry.candidates = report.candidates.size();
+  entry.rounds = report.rounds;
+  entry.disturbed = report.disturbed;
+  return entry;
+}
+
 }  // namespace
+
+std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir) {
+  std::vector<TuneCacheEntry> entries;
+  for (const std::filesystem::path& path : measurements_in(cache_dir)) {
+    try {
+      entries.push_back(entry_of(path));
+    } catch (const Error& error) {
+      log(LogLevel::kWarning, "cache of tunings: {}", error.what());
+    }
+  }
+  std::sort(entries.begin(), entries.end(), [](const TuneCacheEntry& a, const TuneCacheEntry& b) {
+    return std::tie(a.measured_at, a.file) < std::tie(b.measured_at, b.file);
+  });
+  return entries;
+}
+
+size_t clear_tune_cache(const std::string& cache_dir) {
+  size_t removed = 0;
+  for (const std::filesystem::path& path : measurements_in(cache_dir)) {
+    std::error_code error;
+    if (!std::filesystem::remove(path, error))
+      fail(ErrorCode::kIo, "{}: cannot be removed: {}", path.string(), error.message());
+    ++removed;
+  }
+  return removed;
+}
 
 std::string CacheKey::hash() const {
   nlohmann::ordered_json json = {{"model", model_hash},
@@ -57,6 +120,8 @@ std::string CacheKey::hash() const {
                                  {"candidates", candidates},
                                  {"least_cosine", least_cosine},
                                  {"metric", metric},
+                                 {"method", kMethod},
+                                 {"watched", machine_is_watched()},
                                  {"cpu", cpu_name()},
                                  {"isa", active_instruction_set()},
                                  {"threads", at::get_num_threads()},

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/errors.h"
+#include "capture/module/trace.h"
+#include "quant/graph/diagnose_difference.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
 #include "tune/candidates.h"
@@ -22,6 +24,16 @@ double seconds_of(const std::function<void()>& action) {
   const auto start = std::chrono::steady_clock::now();
   action();
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+std::vector<at::Tensor> tensors_of(const std::vector<c10::IValue>& answers) {
+  std::vector<c10::IValue> leaves;
+  for (const c10::IValue& answer : answers) tree_of(answer, leaves);
+  std::vector<at::Tensor> tensors;
+  for (const c10::IValue& leaf : leaves) {
+    if (leaf.isTensor()) tensors.push_back(leaf.toTensor());
+  }
+  return tensors;
 }
 
 }  // namespace
@@ -66,6 +78,11 @@ std::vector<c10::IValue> Entrant::answers(const Sample& sample) {
   std::vector<c10::IValue> all;
   for (int i = 0; i < 2; ++i) all.push_back(kept(call(sample)));
   return all;
+}
+
+void Entrant::require_same_again(const GraphModule& graph, const Sample& sample,
+                                 const std::vector<c10::IValue>& answers) {
+  require_same_answers(graph, tensors_of(answers), tensors_of(this->answers(sample)));
 }
 
 Contestant Entrant::contestant(const Sample& sample) {

@@ -13,9 +13,7 @@ void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, d
 /// Candidates that failed or were not tried stay as they are. kInvalidArgument where not even eager ran.
 void choose(TuneReport& report, const Strategy& strategy);
 
-/// latency_ms and throughput, as Strategy says. `adjusted`: milliseconds at each shape, the leader's median
-/// times the paired ratio to it, so that candidates which ran in different rounds can be compared.
-void score(CandidateReport& candidate, const std::vector<SampleShape>& shapes,
-           const std::vector<double>& adjusted);
+/// latency_ms and throughput of the medians of its times, as Strategy says.
+void score(CandidateReport& candidate, const std::vector<SampleShape>& shapes);
 
 }  // namespace halftone

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "graph/test_support.h"
 
@@ -75,6 +76,43 @@ TEST(Judge, DropsWhatIsWrongOrSlowWithTheNumbers) {
   EXPECT_EQ(made.find("fine")->verdict, Verdict::kChosen);
   EXPECT_THAT(made.find("fine")->reason,
               HasSubstr("2.22 times as fast as eager, 1.11 times as fast as Halftone's fp32"));
+}
+
+/// The ratios of `made` with intervals this wide.
+CandidateReport with_interval(CandidateReport made, double half) {
+  ShapeTime& time = made.times[0];
+  time.eager_interval = {time.to_eager * (1 - half), time.to_eager * (1 + half)};
+  time.fp32_interval = {time.to_fp32 * (1 - half), time.to_fp32 * (1 + half)};
+  return made;
+}
+
+TEST(Judge, WhatMayBeAsFastIsNotSurelyFaster) {
+  const TuneReport made = chosen_by(max_throughput(), {with_interval(row("unsure", 9.8, 1), 0.05),
+                                                       with_interval(row("sure", 9.8, 1), 0.01)});
+  EXPECT_EQ(made.chosen, "sure");
+  EXPECT_EQ(made.find("unsure")->verdict, Verdict::kDropped);
+  EXPECT_EQ(made.find("unsure")->reason,
+            "not surely faster than Halftone's fp32: 0.980 times its time, 0.931 to 1.029 after 10 rounds");
+  EXPECT_THAT(made.find("sure")->reason, HasSubstr("to eager 2.02 to 2.06 (95 %, 10 rounds)"));
+}
+
+TEST(Judge, AnOpenIntervalGivesNoVerdict) {
+  auto brief = with_interval(row("brief", 1, 1), 0.01);
+  brief.times[0].runs = 2;
+  brief.times[0].eager_interval = brief.times[0].fp32_interval = {0, std::numeric_limits<double>::infinity()};
+  brief.times[0].high = std::numeric_limits<double>::infinity();
+  const TuneReport made = chosen_by(max_throughput(), {brief});
+  EXPECT_EQ(made.chosen, "fp32");
+  EXPECT_EQ(made.find("brief")->reason, "not measured long enough: 2 rounds");
+  EXPECT_THAT(made.to_text(), testing::Not(HasSubstr("20.00 x")));
+}
+
+TEST(Judge, SaysWhichOthersMayBeAsFast) {
+  const TuneReport made =
+      chosen_by(max_throughput(), {with_interval(row("a", 5, 1), 0.02), with_interval(row("b", 5.1, 1), 0.02),
+                                   with_interval(row("c", 6, 1), 0.02)});
+  EXPECT_EQ(made.chosen, "a");
+  EXPECT_TRUE(made.find("a")->reason.ends_with("; not surely faster than b")) << made.find("a")->reason;
 }
 
 TEST(Judge, Fp32MustOnlyBeatEager) {
@@ -195,11 +233,13 @@ TEST(Score, WeighsShapesEquallyInLog) {
   eight.batch = 8;
   one_long.batch = 1;
   CandidateReport made;
-  score(made, {one, eight, one_long}, {2, 8, 8});
+  made.times = {{.median = 2}, {.median = 8}, {.median = 8}};
+  score(made, {one, eight, one_long});
   EXPECT_NEAR(made.latency_ms, 4, 1e-9);  // of the two with batch 1
   EXPECT_NEAR(made.throughput, std::cbrt(500.0 * 1000.0 * 125.0), 1e-6);
   SampleShape none;
-  score(made, {none}, {4});
+  made.times = {{.median = 4}};
+  score(made, {none});
   EXPECT_NEAR(made.throughput, 250, 1e-9);  // calls
 }
 

@@ -8,7 +8,10 @@
 #include <exception>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <utility>
+
+#include "tune/machine_watch.h"
 
 namespace halftone {
 namespace {
@@ -26,6 +29,11 @@ constexpr int kLongWarmUp = 2;
 constexpr double kSettled = 0.95;
 // One round may be a hiccup of the machine; three are not.
 constexpr int kEarlyRounds = 3;
+// A turn that was disturbed is made again, unless it is long: then most of its time was its own.
+constexpr int kTurnTries = 4;
+constexpr double kLongTurnMs = 250;
+// What an interval of a median needs.
+constexpr int kFewestQuiet = 6;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -37,7 +45,9 @@ class Race {
       : contestants_(contestants),
         options_(options),
         first_(contestants.size()),
-        in_(contestants.size(), true) {
+        in_(contestants.size(), true),
+        all_times_(contestants.size()) {
+    if (!options_.watch && !options_.clock) options_.watch = watch_this_machine();
     if (!options_.clock) options_.clock = steady_seconds;
     for (const Contestant& contestant : contestants) {
       result_.rows.emplace_back();
@@ -50,7 +60,7 @@ class Race {
     const double start = options_.clock();
     const auto spent = [&] { return options_.clock() - start; };
     while (any_in() && result_.rounds < options_.most_rounds &&
-           (result_.rounds < options_.least_rounds || spent() < options_.seconds)) {
+           (result_.rounds + result_.disturbed < options_.least_rounds || spent() < options_.seconds)) {
       round();
       if (options_.progress) options_.progress(share_done(spent()));
       // Statistics of many short rounds would cost more than the rounds.
@@ -63,6 +73,7 @@ class Race {
       }
     }
     result_.seconds = spent();
+    look_at_disturbance();
     summarize();
     return std::move(result_);
   }
@@ -111,23 +122,47 @@ class Race {
     first_[i] = fastest;
   }
 
-  void turn(size_t i) {
+  /// Milliseconds, and whether nobody disturbed it.
+  std::pair<double, bool> timed_runs(size_t i) const {
     const Contestant& contestant = contestants_[i];
     if (first_[i] < kShortMs) run_once(contestant);
     const int repeats =
         static_cast<int>(std::clamp(kTurnMs / std::max(first_[i], 1e-6), 1.0, double{kMostRepeats}));
+    const std::function<bool()> disturbed = options_.watch ? options_.watch() : nullptr;
     double sum = 0;
     for (int k = 0; k < repeats; ++k) sum += run_once(contestant);
-    result_.rows[i].times.push_back(sum / repeats);
+    return {sum / repeats, !disturbed || !disturbed()};
+  }
+
+  void turn(size_t i) {
+    const int tries = first_[i] > kLongTurnMs ? 1 : kTurnTries;
+    bool quiet = false;
+    for (int k = 0; k < tries && !quiet; ++k) std::tie(now_[i], quiet) = timed_runs(i);
+    round_is_quiet_ = round_is_quiet_ && quiet;
   }
 
   void round() {
     const size_t count = contestants_.size();
+    const auto turns = static_cast<size_t>(result_.rounds + result_.disturbed);
+    now_.assign(count, std::nullopt);
+    round_is_quiet_ = true;
     for (size_t k = 0; k < count; ++k) {
-      const size_t i = (k + static_cast<size_t>(result_.rounds)) % count;
+      const size_t i = (k + turns) % count;
       if (in_[i]) attempt(i, [&] { turn(i); });
     }
-    ++result_.rounds;
+    for (size_t i = 0; i < count; ++i) {
+      if (!in_[i] || !now_[i]) continue;
+      all_times_[i].push_back(*now_[i]);
+      if (round_is_quiet_) result_.rows[i].times.push_back(*now_[i]);
+    }
+    ++(round_is_quiet_ ? result_.rounds : result_.disturbed);
+  }
+
+  void look_at_disturbance() {
+    result_.too_busy =
+        result_.disturbed > 0 && result_.rounds < std::min(kFewestQuiet, options_.least_rounds);
+    if (!result_.too_busy) return;
+    for (size_t i = 0; i < contestants_.size(); ++i) result_.rows[i].times = std::move(all_times_[i]);
   }
 
   double share_done(double spent) const {
@@ -163,10 +198,8 @@ class Race {
   }
 
   void compare(MeasuredTime& row, const MeasuredTime& leader) const {
-    std::vector<double> ratios(std::min(row.times.size(), leader.times.size()));
-    for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = row.times[i] / leader.times[i];
-    row.relative = quantile(ratios, 0.5);
-    row.relative_interval = median_interval(std::move(ratios), options_.level);
+    row.relative = paired_ratio(row, leader);
+    row.relative_interval = paired_interval(row, leader, options_.level);
   }
 
   bool hopeless(size_t i) const {
@@ -182,7 +215,7 @@ class Race {
     const auto leader = find_leader();
     for (size_t i = 0; i < contestants_.size(); ++i) {
       const MeasuredTime& row = result_.rows[i];
-      if (!in_[i] || row.times.empty() || leader == i) continue;
+      if (!in_[i] || row.times.empty() || leader == i || contestants_[i].always) continue;
       if (contestants_[i].brief && result_.rounds >= options_.least_rounds) {
         leave(i, fmt::format("measured in {} rounds only", result_.rounds), false);
       } else if (leader && options_.drop_ratio > 0 && hopeless(i)) {
@@ -214,10 +247,23 @@ class Race {
   MeasureOptions options_;
   std::vector<double> first_;  ///< ms of the fastest warm-up
   std::vector<bool> in_;
+  std::vector<std::optional<double>> now_;  ///< of this round
+  bool round_is_quiet_ = true;
+  std::vector<std::vector<double>> all_times_;  ///< of disturbed rounds too
   Measurements result_;
 };
 
 }  // namespace
+
+MachineBusy::MachineBusy(int disturbed, int rounds)
+    : Error(ErrorCode::kState,
+            fmt::format("this machine is too busy to say ({} of {} rounds disturbed): stop other programs, "
+                        "or give it a longer time limit",
+                        disturbed, rounds)) {}
+
+void require_quiet(const Measurements& measured) {
+  if (measured.too_busy) throw MachineBusy(measured.disturbed, measured.disturbed + measured.rounds);
+}
 
 Measurements measure(const std::vector<Contestant>& contestants, const MeasureOptions& options) {
   return Race(contestants, options).run();

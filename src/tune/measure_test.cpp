@@ -1,5 +1,6 @@
 #include "halftone/measure.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -265,6 +266,87 @@ TEST(Measure, ReportsProgress) {
   ASSERT_FALSE(shares.empty());
   EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
   EXPECT_NEAR(shares.back(), 1, 0.1);
+}
+
+/// A machine that somebody else has in the turns that `busy` says.
+MachineWatch watch_of(std::function<bool()> busy) {
+  return [busy = std::move(busy)] { return busy; };
+}
+
+TEST(Measure, ADisturbedTurnIsMadeAgain) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  bool busy = false;
+  int turns = 0;
+  options.watch = [&] {
+    busy = ++turns % 3 == 0;
+    return [&] { return busy; };
+  };
+  const auto result = measure({time.contestant("a", [&] { return busy ? 5000.0 : 100.0; })}, options);
+  EXPECT_EQ(result.disturbed, 0);
+  EXPECT_EQ(result.rounds, 6);
+  for (const double each : result.rows[0].times) EXPECT_NEAR(each, 100, 1e-6);
+}
+
+TEST(Measure, DisturbedRoundsAreDroppedAndMadeAgain) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 30;
+  options.most_rounds = 10;
+  // Others come for a while: eager waits for a thread that has no processor, and takes twelve milliseconds.
+  const auto busy = [&] { return time.now > 1 && time.now < 15; };
+  options.watch = watch_of(busy);
+  const auto result = measure(
+      {time.contestant("eager", [&] { return busy() ? 12000.0 : 100.0; }), time.steady("ours", 50)}, options);
+  EXPECT_GT(result.disturbed, 0);
+  EXPECT_EQ(result.rounds, 10);
+  EXPECT_FALSE(result.too_busy);
+  EXPECT_NEAR(paired_ratio(result.rows[0], result.rows[1]), 2, 1e-6);
+  EXPECT_NEAR(paired_interval(result.rows[0], result.rows[1]).high, 2, 1e-6);
+  EXPECT_NO_THROW(require_quiet(result));
+}
+
+TEST(Measure, AMachineThatIsAlwaysBusyIsSaidToBe) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 20;
+  options.watch = watch_of([] { return true; });
+  const auto result = measure({time.steady("a", 100), time.steady("b", 100)}, options);
+  EXPECT_TRUE(result.too_busy);
+  EXPECT_EQ(result.rounds, 0);
+  EXPECT_GE(result.disturbed, 6);
+  EXPECT_LT(result.seconds, 23);
+  try {
+    require_quiet(result);
+    FAIL();
+  } catch (const MachineBusy& error) {
+    EXPECT_THAT(error.what(), HasSubstr(fmt::format("too busy to say ({0} of {0} rounds", result.disturbed)));
+  }
+}
+
+TEST(Measure, WhatOthersAreDividedByStaysInEveryRound) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 30;
+  options.drop_ratio = 1.3;
+  auto baseline = time.steady("baseline", 1000);
+  baseline.always = true;
+  const auto result = measure({baseline, time.steady("fast", 100)}, options);
+  EXPECT_EQ(result.rows[0].times.size(), result.rows[1].times.size());
+  EXPECT_GT(result.rows[0].times.size(), 10U);
+}
+
+TEST(PairedInterval, IsOpenWithFewerThanSixRounds) {
+  const MeasuredTime a{.times = {2, 2, 2, 2, 2}}, b{.times = {1, 1, 1, 1, 1, 1}};
+  EXPECT_EQ(paired_ratio(a, b), 2);
+  EXPECT_TRUE(paired_interval(a, b).is_open());
+  EXPECT_FALSE(paired_interval(b, b).is_open());
+  EXPECT_TRUE(paired_interval(MeasuredTime{}, b).is_open());
 }
 
 // The real clock, with costs that a busy machine cannot turn around.

@@ -40,7 +40,11 @@ Json times_json(const std::vector<ShapeTime>& times) {
                     {"high_ms", number(time.high)},
                     {"runs", time.runs},
                     {"to_eager", time.to_eager},
-                    {"to_fp32", time.to_fp32}});
+                    {"to_eager_low", time.eager_interval.low},
+                    {"to_eager_high", number(time.eager_interval.high)},
+                    {"to_fp32", time.to_fp32},
+                    {"to_fp32_low", time.fp32_interval.low},
+                    {"to_fp32_high", number(time.fp32_interval.high)}});
   }
   return list;
 }
@@ -50,6 +54,12 @@ double amount_of(const JsonCursor& place) {
   const double value = place.get_double();
   if (!(value >= 0 && std::isfinite(value))) place.fail_here("expected a finite number that is not negative");
   return value;
+}
+
+/// Reports of 0.2.0 have none.
+Interval interval_of(const JsonCursor& entry, const std::string& name) {
+  if (!entry.has(name + "_low")) return {};
+  return {entry.at(name + "_low").get_double(), number_of(entry.at(name + "_high"))};
 }
 
 std::vector<ShapeTime> times_of(const JsonCursor& place) {
@@ -65,6 +75,8 @@ std::vector<ShapeTime> times_of(const JsonCursor& place) {
     time.runs = static_cast<int>(entry.at("runs").get_int());
     time.to_eager = amount_of(entry.at("to_eager"));
     time.to_fp32 = amount_of(entry.at("to_fp32"));
+    time.eager_interval = interval_of(entry, "to_eager");
+    time.fp32_interval = interval_of(entry, "to_fp32");
     times.push_back(time);
   }
   return times;
@@ -100,6 +112,7 @@ Json candidate_json(const CandidateReport& row) {
   if (row.is_eager || row.is_fp32) json["baseline"] = row.is_eager ? "eager" : "fp32";
   json["verdict"] = to_string(row.verdict);
   json["reason"] = row.reason;
+  if (!row.stopped.empty()) json["stopped"] = row.stopped;
   json["latency_ms"] = row.latency_ms;
   json["throughput"] = row.throughput;
   json["times"] = times_json(row.times);
@@ -125,6 +138,7 @@ CandidateReport candidate_of(const JsonCursor& place) {
   if (found == std::end(kVerdicts)) place.at("verdict").fail_here("no verdict");
   row.verdict = *found;
   row.reason = place.at("reason").get_string();
+  if (place.has("stopped")) row.stopped = place.at("stopped").get_string();
   row.latency_ms = amount_of(place.at("latency_ms"));
   row.throughput = amount_of(place.at("throughput"));
   row.times = times_of(place.at("times"));
@@ -237,8 +251,13 @@ std::string TuneReport::to_json() const {
   json["synthetic"] = synthetic;
   json["chosen"] = chosen;
   json["won"] = won;
+  json["met"] = met;
   json["seconds"] = seconds;
   json["measured_at"] = measured_at;
+  json["estimator"] = "median over the rounds of the ratio to eager in the same round";
+  json["rounds"] = rounds;
+  json["disturbed_rounds"] = disturbed;
+  json["watched"] = watched;
   json["from_cache"] = from_cache;
   json["notes"] = notes;
   json["candidates"] = Json::array();
@@ -269,8 +288,14 @@ TuneReport TuneReport::from_json(std::string_view json) {
   report.synthetic = static_cast<int>(root.at("synthetic").get_int());
   report.chosen = root.at("chosen").get_string();
   report.won = root.at("won").get_bool();
+  if (root.has("met")) report.met = root.at("met").get_bool();
   report.seconds = amount_of(root.at("seconds"));
   report.measured_at = root.at("measured_at").get_string();
+  if (root.has("rounds")) {  // reports of 0.2.0 do not have these
+    report.rounds = static_cast<int>(root.at("rounds").get_int());
+    report.disturbed = static_cast<int>(root.at("disturbed_rounds").get_int());
+    report.watched = root.at("watched").get_bool();
+  }
   report.from_cache = root.at("from_cache").get_bool();
   report.notes = texts_of(root.at("notes"));
   const JsonCursor rows = root.at("candidates");

@@ -25,9 +25,18 @@ std::string cosine(const CandidateReport& row) {
   return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->least_cosine);
 }
 
-std::string speed_up(const CandidateReport& row, size_t shape) {
-  const double ratio = row.times[shape].to_eager;
-  return ratio > 0 ? fmt::format("{:.2f} x", 1 / ratio) : "-";
+/// Nothing where the interval is open: no number of times is supported by that.
+std::string speed_up(const ShapeTime& time) {
+  if (!(time.to_eager > 0) || time.eager_interval.is_open()) return "-";
+  return fmt::format("{:.2f} x", 1 / time.to_eager);
+}
+
+/// How far the interval reaches from the median, the farther end, in percent.
+std::string interval_text(const ShapeTime& time) {
+  const bool open = !(time.high < std::numeric_limits<double>::infinity());
+  if (open || !(time.median > 0)) return "-";
+  const double reach = std::max(time.high - time.median, time.median - time.low) / time.median;
+  return fmt::format("{:.1f} %", 100 * std::max(0.0, reach));
 }
 
 /// A row for each shape; what is not of the shape stands in the first of them.
@@ -37,17 +46,17 @@ void add_rows(std::vector<Row>& rows, const CandidateReport& row, const std::vec
   const std::string compile = row.compile_ms > 0 ? fmt::format("{:.0f} ms", row.compile_ms) : "-";
   const std::string verdict(to_string(row.verdict));
   if (row.times.empty()) {
-    rows.push_back({row.name, "-", "-", "-", "-", "-", cosine(row), size, peak, compile, verdict});
+    rows.push_back({row.name, "-", "-", "-", "-", "-", "-", cosine(row), size, peak, compile, verdict});
     return;
   }
   for (size_t i = 0; i < row.times.size() && i < shapes.size(); ++i) {
     const ShapeTime& time = row.times[i];
     const double batch = static_cast<double>(shapes[i].batch.value_or(1));
     const bool first = i == 0;
-    rows.push_back({first ? row.name : "", shapes[i].label(), milliseconds(time.median),
-                    fmt::format("{}-{}", milliseconds(time.p10), milliseconds(time.p90)), speed_up(row, i),
-                    rate(batch / time.median * 1e3), first ? cosine(row) : "", first ? size : "",
-                    first ? peak : "", first ? compile : "", first ? verdict : ""});
+    rows.push_back({first ? row.name : "", shapes[i].label(), milliseconds(time.median), interval_text(time),
+                    fmt::to_string(time.runs), speed_up(time), rate(batch / time.median * 1e3),
+                    first ? cosine(row) : "", first ? size : "", first ? peak : "", first ? compile : "",
+                    first ? verdict : ""});
   }
 }
 
@@ -98,7 +107,8 @@ std::string TuneReport::to_text() const {
   text += render_table({{"candidate", Align::kLeft, Cut::kMiddle, 14},
                         {"shape", Align::kLeft, Cut::kMiddle, 7},
                         {"ms", Align::kRight},
-                        {"p10-p90", Align::kRight},
+                        {"±", Align::kRight},
+                        {"n", Align::kRight},
                         {"speed", Align::kRight},
                         {"per s", Align::kRight},
                         {"cosine", Align::kRight},
@@ -112,6 +122,17 @@ std::string TuneReport::to_text() const {
     if (row.verdict == Verdict::kChosen || row.reason.empty()) continue;
     text += wrap(fmt::format("{} {}: {}", row.name, to_string(row.verdict), row.reason), kReportWidth);
   }
+  const std::string dropped =
+      disturbed > 0 ? fmt::format("; {} of {} rounds were disturbed by other programs and dropped", disturbed,
+                                  disturbed + rounds)
+                    : "";
+  text += wrap(
+      "speed: the median over n rounds of the ratio to eager in the same round; ms: eager's median "
+      "times that; ±: how far its interval (95 %, six rounds or more) reaches" +
+          dropped,
+      kReportWidth);
+  if (rounds > 0 && !watched)
+    text += wrap("nobody looked whether other programs ran meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
   text += ranges_text(ranges);
   for (const std::string& note : notes) text += wrap(note, kReportWidth);
   text += from_cache ? wrap(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)

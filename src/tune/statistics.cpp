@@ -40,6 +40,13 @@ size_t interval_rank(size_t n, double level) {
   return rank;
 }
 
+/// Round by round, of the rounds that both ran.
+std::vector<double> ratios_of(const MeasuredTime& a, const MeasuredTime& b) {
+  std::vector<double> ratios(std::min(a.times.size(), b.times.size()));
+  for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = a.times[i] / b.times[i];
+  return ratios;
+}
+
 }  // namespace
 
 double quantile(std::vector<double> values, double q) {
@@ -56,11 +63,12 @@ Interval median_interval(std::vector<double> values, double level) {
 }
 
 double paired_ratio(const MeasuredTime& a, const MeasuredTime& b) {
-  const size_t rounds = std::min(a.times.size(), b.times.size());
-  if (rounds == 0) return 0;
-  std::vector<double> ratios(rounds);
-  for (size_t i = 0; i < rounds; ++i) ratios[i] = a.times[i] / b.times[i];
-  return quantile(std::move(ratios), 0.5);
+  std::vector<double> ratios = ratios_of(a, b);
+  return ratios.empty() ? 0 : quantile(std::move(ratios), 0.5);
+}
+
+Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level) {
+  return median_interval(ratios_of(a, b), level);
 }
 
 }  // namespace halftone

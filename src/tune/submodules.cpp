@@ -123,12 +123,13 @@ class SubmoduleSearch {
     for (const Sample& call : calls) {
       std::vector<Contestant> contestants;
       for (Entrant& entrant : entrants) contestants.push_back(entrant.contestant(call));
-      contestants.front().keep = true;
+      contestants.front().always = true;
       MeasureOptions options;
       options.seconds = seconds / 2 / static_cast<double>(calls.size());
       options.confidence = options_.confidence;
       options.drop_ratio = kDropRatio;
       const Measurements measured = measure(contestants, options);
+      require_quiet(measured);
       for (size_t i = 0; i < ratios.size(); ++i)
         ratios[i] *= measured.rows[i].failed ? 1e9 : paired_ratio(measured.rows[i], measured.rows[0]);
     }

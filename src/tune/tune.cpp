@@ -2,7 +2,9 @@
 
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include "backend/lifecycle/backend_access.h"
@@ -22,6 +24,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Of something that might have been taken: what is wrong, or far behind after three rounds, never will be.
+bool is_open(const CandidateReport& row) {
+  return row.stopped.empty() && std::any_of(row.times.begin(), row.times.end(), [](const ShapeTime& time) {
+           return !(time.high < std::numeric_limits<double>::infinity());
+         });
+}
+
+bool has_open_interval(const TuneReport& report) {
+  return std::any_of(report.candidates.begin(), report.candidates.end(), is_open);
+}
+
 class Tuning {
  public:
   Tuning(const ModelSource& model, const Samples& samples, const Strategy& strategy,
@@ -35,6 +48,7 @@ class Tuning {
   TuneResult run() {
     graph_ = capture_model(model_, setup_, options_.device);
     TuneReport report = measured();
+    require_measured(report);
     describe(report);
     return finish(std::move(report));
   }
@@ -63,11 +77,24 @@ class Tuning {
         {graph_, setup_.layout, setup_.candidates, strategy_, options_, setup_.least_cosine, start_});
     run.run(report);
     if (run.is_complete()) {
-      store_measurements(cache_dir, key, report);
+      describe(report);
+      if (!has_open_interval(report)) store_measurements(cache_dir, key, report);
     } else {
       report.notes.push_back("The time limit ended the tuning before every candidate was tried.");
     }
     return report;
+  }
+
+  /// Fewer than six rounds of eager are no basis for any verdict.
+  void require_measured(const TuneReport& report) const {
+    const CandidateReport& eager = report.candidates.front();
+    if (!is_open(eager)) return;
+    int rounds = std::numeric_limits<int>::max();
+    for (const ShapeTime& time : eager.times) rounds = std::min(rounds, time.runs);
+    fail(ErrorCode::kState,
+         "tuning: not measured long enough: {} rounds within the time limit of {} s, and six are needed to "
+         "say anything; give it a longer one, or fewer candidates",
+         rounds, options_.time_limit);
   }
 
   void describe(TuneReport& report) const {

@@ -199,6 +199,59 @@ TEST(Tune, StopsTryingWhenTimeIsOver) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));  // half a measurement is none
 }
 
+TEST(Tune, FewerThanSixRoundsAreNoVerdict) {
+  auto options = with({});
+  options.candidates = {{"quick", napping_kind("Quick", 120)}};
+  options.time_limit = 0.2;
+  expect_error(ErrorCode::kState, {"not measured long enough", "rounds within the time limit of 0.2 s"},
+               [&] { tune(napping_model(500), std::vector{call_of(2)}, max_throughput(), options); });
+}
+
+TEST(Tune, ABusyMachineIsRefusedAndNothingIsKept) {
+  auto options = with({{"quick", napping_kind("Quick", 1)}});
+  options.time_limit = 2;
+  const TestFolder folder;
+  options.cache_dir = folder.path.string();
+  setenv("HALFTONE_BUSY", "always", 1);
+  expect_error(ErrorCode::kState, {"this machine is too busy to say", "rounds disturbed"},
+               [&] { tune(napping_model(3), std::vector{call_of(2)}, max_throughput(), options); });
+  setenv("HALFTONE_BUSY", "ignore", 1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path));
+}
+
+TEST(Tune, NumbersOfARowFollowFromOneRatio) {
+  const TuneReport report =
+      tune(napping_model(4), std::vector{call_of(2), call_of(4)}, max_throughput(),
+           with({{"quick", napping_kind("Quick", 1)}, {"quicker", napping_kind("Quicker", 0.6)}}))
+          .report;
+  const CandidateReport &eager = *report.find("eager"), &fp32 = *report.find("fp32");
+  for (const CandidateReport& row : report.candidates) {
+    for (size_t shape = 0; shape < 2; ++shape) {
+      const ShapeTime& time = row.times.at(shape);
+      EXPECT_NEAR(time.median, eager.times[shape].median * time.to_eager, 1e-9) << row.name;
+      EXPECT_NEAR(time.to_fp32, time.to_eager / fp32.times[shape].to_eager, 1e-9) << row.name;
+      EXPECT_GE(time.runs, 6) << row.name;
+      EXPECT_LE(time.low, time.median) << row.name;
+      EXPECT_GE(time.high, time.median) << row.name;
+    }
+    EXPECT_NEAR(row.throughput, std::sqrt(2 / row.times[0].median * 4 / row.times[1].median) * 1e3, 1e-6);
+    if (row.verdict != Verdict::kValid) continue;
+    EXPECT_LE(row.throughput, report.find(report.chosen)->throughput) << row.name;
+  }
+  EXPECT_NEAR(eager.times[0].to_fp32, 1 / fp32.times[0].to_eager, 1e-9);
+}
+
+TEST(Tune, RefusesAModelThatDrawsRandomNumbers) {
+  const auto model = module_from_text(R"(
+graph(%x: user "x" f32[2, 8]) {
+  %n: f32[2, 8] = aten::bernoulli.p(%x, 0.5)
+  %y: f32[2, 8] = aten::add.Tensor(%x, %n)
+  return %y
+})");
+  expect_error(ErrorCode::kUnsupported, {"this model draws random numbers (aten::bernoulli.p)"},
+               [&] { tune(model, std::vector{call_of(2)}, max_throughput(), with({})); });
+}
+
 TEST(Tune, NeedsSamples) {
   expect_error(ErrorCode::kInvalidArgument, {"samples"}, [] { tune(napping_model(), {}); });
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/errors.h"
@@ -15,17 +16,43 @@ namespace {
 constexpr double kBuildShare = 0.6;
 constexpr double kDropRatio = 1.3;
 constexpr int kUsualRounds = 10;
-constexpr int kFewestRounds = 2;
+// What a verdict needs, even if it ends after the time limit. Where it would take as long as that again,
+// those that are far behind leave after three.
+constexpr int kVerdictRounds = 6;
+constexpr int kFewestRounds = 3;
 constexpr int64_t kProgressSteps = 1000;
 
-ShapeTime shape_time(const MeasuredTime& time) {
+/// A quotient of two medians of ratios may lie outside of the interval of the pairs themselves: what is said
+/// must hold both.
+Interval holding(Interval interval, double value) {
+  return {std::min(interval.low, value), std::max(interval.high, value)};
+}
+
+Interval inverse(const Interval& interval) {
+  return {1 / interval.high, interval.low > 0 ? 1 / interval.low : std::numeric_limits<double>::infinity()};
+}
+
+/// What one shape's measurements say of a contestant. `fp32`: nullptr where it did not run.
+ShapeTime shape_time(const MeasuredTime& time, const MeasuredTime& eager, const MeasuredTime* fp32) {
   ShapeTime result;
-  result.median = time.median;
   result.p10 = time.p10;
   result.p90 = time.p90;
-  result.low = time.interval.low;
-  result.high = time.interval.high;
-  result.runs = static_cast<int>(time.times.size());
+  result.runs = static_cast<int>(std::min(time.times.size(), eager.times.size()));
+  result.to_eager = paired_ratio(time, eager);
+  result.median = eager.median * result.to_eager;
+  const bool is_eager = &time == &eager;
+  result.eager_interval = is_eager ? Interval{1, 1} : paired_interval(time, eager);
+  result.low = is_eager ? time.interval.low : eager.median * result.eager_interval.low;
+  result.high = is_eager ? time.interval.high : eager.median * result.eager_interval.high;
+  if (fp32 == nullptr || fp32->times.empty()) return result;
+  result.to_fp32 = result.to_eager / paired_ratio(*fp32, eager);
+  if (is_eager) {
+    result.fp32_interval = inverse(paired_interval(*fp32, eager));
+  } else if (fp32 == &time) {
+    result.fp32_interval = {1, 1};
+  } else {
+    result.fp32_interval = holding(paired_interval(time, *fp32), result.to_fp32);
+  }
   return result;
 }
 
@@ -58,6 +85,7 @@ void TuningRun::ask_eager(TuneReport& report) {
   eager.build(input_.graph, input_.layout.build, input_.options.cache_dir);
   validation_ = input_.layout.validation;
   for (const Sample& sample : validation_) expected_.push_back(eager.answers(sample));
+  eager.require_same_again(*input_.graph, validation_.front(), expected_.front());
   check_range_ends(report);
   eager.validate(validation_, expected_, input_.options.metric);
   eager.row.verdict = Verdict::kValid;
@@ -128,6 +156,8 @@ void TuningRun::try_to_build(Entrant& entrant) {
     entrant.build(input_.graph, input_.layout.build, input_.options.cache_dir);
     entrant.validate(validation_, expected_, input_.options.metric);
     entrant.row.verdict = Verdict::kValid;  // until it is judged
+  } catch (const MachineBusy&) {
+    throw;  // of autoquant, which measures too
   } catch (const std::exception& error) {
     entrant.row.verdict = Verdict::kFailed;
     entrant.row.reason = short_message(error);
@@ -145,7 +175,8 @@ void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, 
   double round_seconds = 0;
   for (Entrant* entrant : entrants) {
     contestants.push_back(entrant->contestant(input_.layout.shape_calls[shape]));
-    contestants.back().keep = entrant->row.is_eager || entrant->row.is_fp32;
+    contestants.back().keep = entrant->row.is_fp32;
+    contestants.back().always = entrant->row.is_eager;
     contestants.back().brief = is_wrong(*entrant);
     round_seconds += 2 * entrant->call_seconds();
   }
@@ -153,11 +184,21 @@ void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, 
   options.seconds = seconds;
   options.confidence = input_.options.confidence;
   options.drop_ratio = kDropRatio;
-  options.least_rounds = static_cast<int>(
-      std::clamp(seconds / std::max(round_seconds, 1e-9), double{kFewestRounds}, double{kUsualRounds}));
+  const bool enough = kVerdictRounds * round_seconds < input_.options.time_limit;
+  for (Contestant& contestant : contestants) contestant.keep = contestant.keep || enough;
+  const int least = enough ? kVerdictRounds : kFewestRounds;
+  options.least_rounds = std::clamp(static_cast<int>(std::min(1e6, seconds / std::max(round_seconds, 1e-9))),
+                                    least, kUsualRounds);
   options.progress = progress;
   const Measurements measured = measure(contestants, options);
-  const MeasuredTime& leader = measured.rows[measured.leader];
+  require_quiet(measured);
+  rounds_ += measured.rounds;
+  disturbed_ += measured.disturbed;
+  const MeasuredTime* eager = &measured.rows.front();
+  const MeasuredTime* fp32 = nullptr;
+  for (size_t i = 0; i < entrants.size(); ++i) {
+    if (entrants[i]->row.is_fp32 && !measured.rows[i].failed) fp32 = &measured.rows[i];
+  }
   for (size_t i = 0; i < entrants.size(); ++i) {
     CandidateReport& row = entrants[i]->row;
     const MeasuredTime& time = measured.rows[i];
@@ -166,13 +207,8 @@ void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, 
       row.reason = time.reason;
       continue;
     }
-    ShapeTime result = shape_time(time);
-    for (size_t k = 0; k < entrants.size(); ++k) {
-      if (entrants[k]->row.is_eager) result.to_eager = paired_ratio(time, measured.rows[k]);
-      if (entrants[k]->row.is_fp32) result.to_fp32 = paired_ratio(time, measured.rows[k]);
-    }
-    row.times.push_back(result);
-    adjusted_[i].push_back(leader.median * time.relative);
+    row.times.push_back(shape_time(time, *eager, fp32));
+    if (!time.reason.empty()) row.stopped = time.reason;
   }
 }
 
@@ -182,11 +218,11 @@ void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, dou
   for (Entrant* entrant : entrants) {
     if (!entrant->is_built()) continue;
     entrant->row.times.clear();
+    entrant->row.stopped.clear();
     running.push_back(entrant);
     slowest_build = std::max(slowest_build, entrant->row.compile_ms * 1e-3);
   }
   const size_t shapes = input_.layout.shapes.size();
-  adjusted_.assign(running.size(), {});
   for (size_t shape = 0; shape < shapes; ++shape) {
     // The chosen one is built once more at the end, and a round that has begun is finished.
     const double seconds =
@@ -197,21 +233,18 @@ void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, dou
                "measuring " + input_.layout.shapes[shape].label());
     });
     std::vector<Entrant*> still;
-    std::vector<std::vector<double>> times;
-    for (size_t i = 0; i < running.size(); ++i) {
-      if (running[i]->row.verdict == Verdict::kFailed) {
-        if (running[i]->row.is_eager) fail(ErrorCode::kInternal, "eager failed: {}", running[i]->row.reason);
-        running[i]->row.times.clear();
-        running[i]->release();
+    for (Entrant* entrant : running) {
+      if (entrant->row.verdict != Verdict::kFailed) {
+        still.push_back(entrant);
         continue;
       }
-      still.push_back(running[i]);
-      times.push_back(std::move(adjusted_[i]));
+      if (entrant->row.is_eager) fail(ErrorCode::kInternal, "eager failed: {}", entrant->row.reason);
+      entrant->row.times.clear();
+      entrant->release();
     }
     running = std::move(still);
-    adjusted_ = std::move(times);
   }
-  for (size_t i = 0; i < running.size(); ++i) score(running[i]->row, input_.layout.shapes, adjusted_[i]);
+  for (Entrant* entrant : running) score(entrant->row, input_.layout.shapes);
 }
 
 void TuningRun::try_all() {
@@ -260,6 +293,9 @@ void TuningRun::run(TuneReport& report) {
     try_all();
   }
   for (const Entrant& entrant : entrants_) report.candidates.push_back(entrant.row);
+  report.rounds = rounds_;
+  report.disturbed = disturbed_;
+  report.watched = machine_is_watched();
   progress(1, "done");
 }
 

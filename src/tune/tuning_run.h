@@ -51,8 +51,9 @@ class TuningRun {
   std::vector<Sample> validation_;
   std::vector<std::vector<c10::IValue>> expected_;  ///< eager's answers to them
   std::unique_ptr<TrialRunner> trials_;
-  std::vector<std::vector<double>> adjusted_;  ///< by entrant and shape; see score()
   bool complete_ = true;
+  int rounds_ = 0;
+  int disturbed_ = 0;
 };
 
 }  // namespace halftone

@@ -67,6 +67,15 @@ QuantizeReport write_checkpoint(const AutoquantRequest& request, const std::shar
   return report;
 }
 
+/// A replay measures nothing: what the run that made the plan found and how long it took is its story.
+AutoquantPlan replayed(AutoquantPlan plan, const std::string& path) {
+  plan.notes = {fmt::format("Replayed from {}{}: nothing is measured.", path,
+                            plan.measured_at.empty() ? "" : ", measured at " + plan.measured_at)};
+  plan.runs.clear();
+  plan.seconds = 0;
+  return plan;
+}
+
 void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
                 const std::optional<QuantizeReport>& applied, const CommonOptions& common, Console& console) {
   const int64_t bytes = applied ? file_bytes(request.output) : 0;
@@ -80,7 +89,7 @@ void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
     }
     return console.result(json.dump(-1, ' ', false, AutoquantJson::error_handler_t::replace) + "\n");
   }
-  console.result(plan.to_text());
+  console.result(request.plan.empty() ? plan.to_text() : replayed(plan, request.plan).to_text());
   if (!applied) return;
   std::string last = fmt::format("weights {} instead of {}; written: {} ({}); to run it: halftone run {}",
                                  describe_bytes(applied->bytes_after), describe_bytes(applied->bytes_before),

@@ -33,12 +33,20 @@ class Autoquant(CliTest):
             self.assertIn("fp32", {candidate["scheme"] for candidate in layer["candidates"]})
             self.assertTrue(layer["shapes"])
         self.assertEqual(sum(each["chosen"] for each in plan["runs"]), 1 if plan["runs"] else 0)
+        for each in plan["runs"]:
+            self.assertLessEqual(each["relative_low"], each["relative"])
+            self.assertTrue(each["relative_high"] == 0 or each["relative_high"] >= each["relative"], each)
+        # What is said is what the table says: a model that is faster there is never called slower.
+        self.assertNotIn("was faster than fp32", self.first.stdout)
         self.assertIn("written: first.ht", self.first.stdout)
         self.assertIn("wrote plan.json", self.first.stderr)
         self.assertIn("is sound", self.ok("verify", "first.ht").stdout)
 
     def test_the_plan_replayed_gives_the_same_bytes(self):
-        self.ok("autoquant", "block.pt2", "--plan", "plan.json", "-o", "replayed.ht")
+        replayed = self.ok("autoquant", "block.pt2", "--plan", "plan.json", "-o", "replayed.ht").stdout
+        self.assertIn("Replayed from plan.json, measured at", replayed)
+        for story in ("planned in", "problems", "time limit", "whole model"):
+            self.assertNotIn(story, replayed)
         self.assertEqual((FOLDER / "first.ht").read_bytes(), (FOLDER / "replayed.ht").read_bytes())
         # Also with other inputs than it was measured with: a file is made of the model and the plan.
         save_file({"x": torch.randn(3, 70, 64)}, FOLDER / "x.safetensors")

@@ -24,8 +24,8 @@ constexpr const char* kBenchDescription =
     "memory, the time to compile it. Each runs in a process of its own: a crash, a time-out and a lack\n"
     "of memory are rows too. SUITE is \"builtin\", a folder of .pt2 files, or one .pt2 or .ht file.\n\n"
     "With --check the results are compared with a file of expectations; --update rewrites it. Exit\n"
-    "codes: 0 as expected, 1 something got worse, is missing or was refused, 3 the expectations are\n"
-    "out of date, 2 wrong command line.";
+    "codes: 0 as expected (without --check: every row ran and holds), 1 something got worse or is\n"
+    "missing (a row failed), 3 the expectations are out of date, 2 wrong command line.";
 constexpr const char* kBenchExamples = R"(Examples:
   halftone bench --list
   halftone bench --only 'mlp.*' --schemes noquant,autoquant --html report.html

@@ -82,12 +82,27 @@ bool is_partial(const BenchSelection& selection) {
   return !selection.only.empty() || !selection.exclude.empty() || selection.parts > 1;
 }
 
+bool is_timed(const BenchRequest& request) {
+  return request.performance || !request.accuracy;
+}
+
+/// Of what failed, was wrong or could not be timed there is no good news.
+int exit_code_of(const BenchRequest& request, const BenchResults& results, Console& console) {
+  const auto failed = std::count_if(results.rows.begin(), results.rows.end(), [&](const BenchRow& row) {
+    return !row_is_sound(row, is_timed(request));
+  });
+  if (failed == 0) return kDone;
+  console.warn(fmt::format("{} of {} rows failed", failed, results.rows.size()));
+  return kJobFailed;
+}
+
 /// The expectations as they were before the run, and what becomes of them after it.
 class Expectations {
  public:
   Expectations(const BenchRequest& request, Console& console) : request_(request) {
     options_.tolerance = request.tolerance;
     options_.partial = is_partial(request.selection);
+    options_.timed = is_timed(request);
     // The first --update makes the file.
     if (request.update && !std::filesystem::exists(request.check)) return;
     const BenchCsv read = read_bench_csv(request.check);
@@ -151,11 +166,7 @@ int run_bench_request(const BenchRequest& request, const CommonOptions& common, 
   const BenchResults results = run_jobs(request, bench_jobs(request, common.threads), console);
   console.result(describe_bench(results.rows, kColumns));
   write_results(request, results, console);
-  if (expectations) return expectations->judge(results, console);
-  // A row that failed is a result; a file that is refused is none.
-  const bool refused = std::any_of(results.rows.begin(), results.rows.end(),
-                                   [](const BenchRow& row) { return row.accuracy == "model_fail_to_load"; });
-  return refused ? kJobFailed : kDone;
+  return expectations ? expectations->judge(results, console) : exit_code_of(request, results, console);
 }
 
 void list_bench_models(const BenchRequest& request, Console& console) {

@@ -21,6 +21,8 @@ HALFTONE = str(pathlib.Path(sys.argv.pop(1)).resolve())
 FOLDER = pathlib.Path(tempfile.mkdtemp(prefix="halftone_cli_"))
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests/golden"
 MAX_COLUMNS = 100
+# Tests may run beside others: whether the machine is busy is looked at only where a test asks for it.
+os.environ.setdefault("HALFTONE_BUSY", "ignore")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
@@ -89,6 +91,28 @@ class Writer(nn.Module):
         return x.sum()
 
 
+class NotFinite(nn.Module):
+    """Half of its result is NaN: logarithms of negative numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return torch.log(self.f(x))
+
+
+class Drawing(nn.Module):
+    """Draws random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return self.f(x) + torch.randn_like(x)
+
+
 def classifier_inputs(batch=2):
     return {"ids": torch.arange(batch * 5).reshape(batch, 5) % 50, "scale": torch.tensor([1.5])}
 
@@ -111,6 +135,11 @@ def export_block():
     return torch.export.export(Block().eval(), (torch.randn(3, 70, 64),))
 
 
+def export_small(module):
+    torch.manual_seed(0)
+    return torch.export.export(module().eval(), (torch.randn(8, 64),))
+
+
 def export_without_samples():
     program = torch.export.export(nn.Linear(4, 2), (torch.ones(1, 4),))
     program._example_inputs = None
@@ -123,6 +152,8 @@ EXPORTERS = {
     "counter": lambda: torch.export.export(Counter(), (torch.ones(3),)),
     "writer": lambda: torch.export.export(Writer(), (torch.ones(2), torch.ones(2))),
     "no_samples": export_without_samples,
+    "not_finite": lambda: export_small(NotFinite),
+    "drawing": lambda: export_small(Drawing),
 }
 
 

@@ -44,15 +44,37 @@ struct DiagnoseRequest {
   std::string csv;
 };
 
-std::string decibels(double snr) {
-  return std::isfinite(snr) ? fmt::format("{:.1f}", snr) : "exact";
+std::string decibels(const ErrorMeasure& measure) {
+  if (measure.is_exact()) return "exact";
+  if (measure.differing_not_finite > 0) return "NaN";
+  return std::isfinite(measure.snr_db) ? fmt::format("{:.1f}", measure.snr_db) : "exact";
+}
+
+/// Lines about what is not a number or infinite; none where everything is finite.
+std::string not_finite_text(const ErrorMeasure& measure) {
+  std::string text;
+  const int64_t all = measure.finite + measure.same_not_finite + measure.differing_not_finite;
+  if (measure.differing_not_finite > 0)
+    text +=
+        wrap(fmt::format("{} of {} elements are NaN or infinite in one of the two models and not the same "
+                         "in the other: that is damage, whatever the other numbers say",
+                         measure.differing_not_finite, all),
+             kColumns);
+  if (measure.same_not_finite > 0)
+    text +=
+        fmt::format("{} of {} elements are NaN or infinite in both models; the numbers are of the others\n",
+                    measure.same_not_finite, all);
+  return text;
 }
 
 Json measure_json(const ErrorMeasure& measure) {
   // JSON has no infinity: null says that nothing differs.
   return {{"snr_db", std::isfinite(measure.snr_db) ? Json(measure.snr_db) : Json()},
           {"cosine", measure.cosine},
-          {"max_error", measure.max_error}};
+          {"max_error", measure.max_error},
+          {"exact", measure.is_exact()},
+          {"same_not_finite", measure.same_not_finite},
+          {"differing_not_finite", measure.differing_not_finite}};
 }
 
 std::string report_json(const Diagnosis& diagnosis) {
@@ -74,11 +96,10 @@ std::string report_json(const Diagnosis& diagnosis) {
 std::string report_text(const Diagnosis& diagnosis) {
   std::vector<Row> rows;
   for (const LayerDiagnosis& layer : diagnosis.layers) {
-    rows.push_back({layer.layer.name, fmt::format("{:.1f} %", 100 * layer.share),
-                    decibels(layer.weight.snr_db), fmt::format("{:.2g}", layer.weight.max_error),
-                    decibels(layer.output.snr_db), fmt::format("{:.5f}", layer.output.cosine),
-                    fmt::format("{:.2g}", layer.output.max_error), decibels(layer.result.snr_db),
-                    fmt::format("{:.6f}", layer.result.cosine)});
+    rows.push_back({layer.layer.name, fmt::format("{:.1f} %", 100 * layer.share), decibels(layer.weight),
+                    fmt::format("{:.2g}", layer.weight.max_error), decibels(layer.output),
+                    fmt::format("{:.5f}", layer.output.cosine), fmt::format("{:.2g}", layer.output.max_error),
+                    decibels(layer.result), fmt::format("{:.6f}", layer.result.cosine)});
   }
   std::string text = render_table({{"layer", Align::kLeft, Cut::kName, 20},
                                    {"share", Align::kRight},
@@ -90,9 +111,14 @@ std::string report_text(const Diagnosis& diagnosis) {
                                    {"result dB", Align::kRight},
                                    {"cosine", Align::kRight}},
                                   rows, kColumns);
-  return text + fmt::format("\nAll of them quantized: {} dB, cosine {:.6f}, largest error {:.3g}\n",
-                            decibels(diagnosis.result.snr_db), diagnosis.result.cosine,
-                            diagnosis.result.max_error);
+  const ErrorMeasure& result = diagnosis.result;
+  const std::string noise =
+      std::isfinite(result.snr_db) ? fmt::format("{:.1f} dB", result.snr_db) : "no noise in what is finite";
+  text += result.is_exact()
+              ? std::string("\nAll of them quantized: exactly the same\n")
+              : fmt::format("\nAll of them quantized: {}, cosine {:.6f}, largest error {:.3g}\n", noise,
+                            result.cosine, result.max_error);
+  return text + not_finite_text(result);
 }
 
 /// As RFC 4180 quotes it.

@@ -1,6 +1,8 @@
 #include "outputs.h"
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/isfinite.h>
+#include <ATen/ops/isnan.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <fmt/format.h>
 
@@ -41,15 +43,31 @@ at::Tensor as_tensor(const c10::IValue& value) {
   return {};
 }
 
+/// Of the finite elements; the others are counted.
 struct Statistics {
-  double min, mean, max;
+  double min = 0, mean = 0, max = 0;
 };
 
 std::optional<Statistics> statistics_of(const at::Tensor& tensor) {
   if (tensor.numel() == 0 || tensor.is_complex()) return std::nullopt;
-  const at::Tensor numbers = tensor.to(at::kDouble);
+  at::Tensor numbers = tensor.to(at::kDouble).flatten();
+  if (const at::Tensor finite = at::isfinite(numbers); !finite.all().item<bool>())
+    numbers = numbers.masked_select(finite);
+  if (numbers.numel() == 0) return std::nullopt;
   return Statistics{numbers.min().item().toDouble(), numbers.mean().item().toDouble(),
                     numbers.max().item().toDouble()};
+}
+
+struct NotFinite {
+  int64_t nan = 0, infinite = 0, elements = 0;
+};
+
+NotFinite count_not_finite(const c10::IValue& value) {
+  const at::Tensor tensor = as_tensor(value);
+  if (!tensor.defined() || !(tensor.is_floating_point() || tensor.is_complex())) return {};
+  const int64_t nan = at::isnan(tensor).sum().item<int64_t>();
+  const int64_t finite = at::isfinite(tensor).sum().item<int64_t>();
+  return {nan, tensor.numel() - finite - nan, tensor.numel()};
 }
 
 std::string structure_of(const std::vector<Output>& outputs) {
@@ -129,7 +147,15 @@ std::string outputs_table(const std::vector<Output>& outputs) {
   std::vector<Row> rows;
   rows.reserve(outputs.size());
   for (const Output& output : outputs) rows.push_back(table_row(output));
-  return render_table(columns, rows, kColumns);
+  std::string text = render_table(columns, rows, kColumns);
+  for (const Output& output : outputs) {
+    const NotFinite count = count_not_finite(output.value);
+    if (count.nan + count.infinite == 0) continue;
+    text += fmt::format(
+        "{}: {} of {} elements are NaN, {} infinite; minimum, mean and maximum are of the others\n",
+        output.name, count.nan, count.elements, count.infinite);
+  }
+  return text;
 }
 
 nlohmann::ordered_json outputs_json(const std::vector<Output>& outputs) {
@@ -145,6 +171,10 @@ nlohmann::ordered_json outputs_json(const std::vector<Output>& outputs) {
     if (output.value.isTensor()) {
       entry["dtype"] = dtype_name(tensor.scalar_type());
       entry["shape"] = tensor.sizes().vec();
+      if (const NotFinite count = count_not_finite(output.value); count.elements > 0) {
+        entry["nan"] = count.nan;
+        entry["infinite"] = count.infinite;
+      }
       if (const auto numbers = statistics_of(tensor)) {
         entry["min"] = numbers->min;
         entry["mean"] = numbers->mean;

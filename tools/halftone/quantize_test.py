@@ -6,7 +6,7 @@ from safetensors.torch import load_file
 
 from cli_support import FOLDER, CliTest, export, main
 
-export("classifier")
+export("classifier", "not_finite")
 
 
 class Quantize(CliTest):
@@ -82,6 +82,20 @@ class Diagnose(CliTest):
 
     def test_refuses_as_quantize_does(self):
         self.fails(1, "diagnose", "classifier.pt2", "--scheme", "int8wo", "--include", "nope", says=["nope"])
+
+    def test_diagnose_does_not_call_a_damaged_result_exact(self):
+        done = self.ok("diagnose", "not_finite.pt2", "--scheme", "int4wo")
+        result = json.loads(self.ok("diagnose", "not_finite.pt2", "--scheme", "int4wo", "--json").stdout)["result"]
+        self.assertNotIn("exact", done.stdout)
+        self.assertIn("elements are NaN or infinite in one of the two models", done.stdout)
+        self.assertIn("elements are NaN or infinite in both models", done.stdout)
+        self.assertFalse(result["exact"])
+        self.assertGreater(result["same_not_finite"], 100)
+        self.assertGreater(result["differing_not_finite"], 0)
+        self.assertGreater(result["max_error"], 0)
+        self.assertTrue(0 < result["snr_db"] < 60, result)
+
+    def test_diagnose_says_what_it_cannot_read_and_write(self):
         self.fails(1, "diagnose", "classifier.pt2", "--scheme", "int8wo", "--csv", "no/folder.csv", says=["no/folder.csv"])
 
 

@@ -18,6 +18,7 @@
 #include "halftone/compile.h"
 #include "halftone/error.h"
 #include "halftone/graph_module.h"
+#include "halftone/table.h"
 #include "inputs.h"
 #include "model_file.h"
 #include "outputs.h"
@@ -60,6 +61,8 @@ struct RunOptions {
   std::string backend;  ///< empty: "stored" where the file has one, else "eager"
   std::vector<std::string> disabled_passes;
   int repeat = 0;
+  double duration = 0;  ///< seconds; 0: not by time
+  bool timed() const { return repeat > 0 || duration > 0; }
   ProfileRequest profile;
   bool deterministic = false;
 };
@@ -135,17 +138,27 @@ Json run_calls(Session& session, const std::vector<InputSet>& calls, const RunOp
 
 void add_timing(Session& session, const std::vector<InputSet>& calls, const RunOptions& options, bool json,
                 Console& console, Json& report) {
+  const RepeatFor repeat = {std::max(options.repeat, 1), options.duration};
   const Timing timing =
-      time_repeatedly(console, "timing", options.repeat, [&] { return time_calls(session, calls); });
+      time_repeatedly(console, "timing", repeat, [&] { return time_calls(session, calls); });
+  const double per_second = 1e3 * static_cast<double>(calls.size()) / timing.mean_ms;
   if (!json) {
-    console.result(fmt::format(
-        "{}{} repetitions{}: {}\n", options.outputs.empty() ? "\n" : "", options.repeat,
-        !session.state_names().empty() ? ", each from a reset state" : "", describe_timing(timing)));
+    const std::string of_calls =
+        calls.size() == 1 ? "of one call" : fmt::format("of all {} calls together", calls.size());
+    console.result(
+        wrap(fmt::format("{} repetitions {}{}, backend {}: {}; {:.1f} calls per second", timing.runs,
+                         of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
+                         report.at("backend").get<std::string>(), describe_timing(timing), per_second),
+             kColumns));
   }
-  report["repeat"] = options.repeat;
+  report["repeat"] = timing.runs;
+  report["calls_per_repetition"] = calls.size();
   report["median_ms"] = timing.median_ms;
   report["p10_ms"] = timing.p10_ms;
   report["p90_ms"] = timing.p90_ms;
+  report["p99_ms"] = timing.p99_ms;
+  report["mean_ms"] = timing.mean_ms;
+  report["calls_per_second"] = per_second;
 }
 
 /// What runs the calls.
@@ -211,7 +224,8 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
       {"model", options.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
   if (options.deterministic)
     say_what_may_differ(*compiled, copy_for_call(module, calls.front()), console, report);
-  if (options.repeat > 0) add_timing(session, calls, options, common.json, console, report);
+  if (!common.json && options.outputs.empty()) console.result(fmt::format("backend: {}\n", runner.backend));
+  if (options.timed()) add_timing(session, calls, options, common.json, console, report);
   if (options.profile.wanted()) {
     session.reset();
     report["profile"] = profile_model(session, *compiled, copy_for_call(module, calls.front()),
@@ -219,7 +233,7 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
     if (!common.json) report.erase("profile");
   }
   if (common.json) report["calls"] = std::move(results);
-  if (common.json || options.repeat > 0) {
+  if (common.json || options.timed()) {
     console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 }
@@ -257,9 +271,13 @@ void add_run(CLI::App& app, CommandLine& line) {
   command
       ->add_option("--repeat", options->repeat,
                    "Warm up, then time N repetitions of all calls; each starts from\n"
-                   "a reset state. Prints median, p10 and p90; the last line is JSON")
+                   "a reset state. Prints p50, p10, p90, p99, mean, calls per second;\n"
+                   "the last line is JSON")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
+  command->add_option("--duration", options->duration, "The same for so many seconds, at least once")
+      ->type_name("SECONDS")
+      ->check(CLI::PositiveNumber);
   command->add_flag("--profile", options->profile.tables,
                     "Then time each step of the first call: tables by layer and by step,\n"
                     "bytes moved, share of what this machine could do (--backend halftone)");

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, classifier, classifier_inputs, export, main, rewrite_ht
 
-export("classifier", "block", "counter", "writer", "no_samples")
+export("classifier", "block", "counter", "not_finite", "writer", "no_samples")
 
 
 class Run(CliTest):
@@ -90,7 +90,29 @@ class Run(CliTest):
         report = json.loads(lines[-1])
         self.assertEqual((report["repeat"], report["threads"], report["backend"], report["model"]),
                          (5, 1, "eager", "counter.pt2"))
-        self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"])
+        self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"] <= report["p99_ms"])
+        self.assertAlmostEqual(report["calls_per_second"], 1e3 / report["mean_ms"])
+        for words in ("backend: eager", "5 repetitions of one call", "p99", "calls per second"):
+            self.assertIn(words, done.stdout)
+
+    def test_several_calls_are_timed_together_and_said_to_be(self):
+        save_file({"x": torch.ones(3)}, FOLDER / "ones.safetensors")
+        done = self.ok("run", "counter.pt2", "--inputs", "ones.safetensors", "--inputs", "ones.safetensors", "--duration", "0.2")
+        self.assertIn("of all 2 calls together", done.stdout)
+        report = json.loads(done.stdout.splitlines()[-1])
+        self.assertGreater(report["repeat"], 10)
+        self.assertGreater(report["repeat"] * report["mean_ms"], 20)
+        self.assertAlmostEqual(report["calls_per_second"], 2e3 / report["mean_ms"])
+        self.fails(2, "run", "counter.pt2", "--duration", "0", says=["--duration"])
+
+    def test_what_is_not_finite_is_counted(self):
+        done = self.ok("run", "not_finite.pt2")
+        output, = json.loads(self.ok("run", "not_finite.pt2", "--json").stdout)["calls"][0]["outputs"]
+        self.assertGreater(output["nan"], 100)
+        self.assertEqual(output["infinite"], 0)
+        self.assertLess(output["min"], output["max"])
+        self.assertIn(f"output_0: {output['nan']} of 512 elements are NaN, 0 infinite", done.stdout)
+        self.assertNotIn("nan ", done.stdout.splitlines()[2])
 
     def test_json_alone(self):
         for options in ([], ["--repeat", "2"]):
@@ -178,6 +200,8 @@ class HalftoneBackend(CliTest):
         self.assertLessEqual(max(map(len, done.stdout.splitlines())), 100)
         found = json.loads(self.ok("run", "classifier.pt2", "--backend", "halftone", "--profile", "--json").stdout)
         steps = found["profile"]["steps"]
+        # A limit that is beaten is none.
+        self.assertTrue(all(step["limit_ms"] <= 1.05 * step["ms"] for step in steps), steps)
         self.assertTrue(all(step["ms"] > 0 and step["bytes"] > 0 for step in steps))
         events = [event for event in json.loads(trace.read_text())["traceEvents"] if event["ph"] == "X" and event["tid"] == 2]
         self.assertEqual([event["name"] for event in events], [step["target"] for step in steps])

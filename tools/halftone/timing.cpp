@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace halftone::cli {
@@ -24,26 +25,40 @@ double quantile(const std::vector<double>& sorted, double q) {
 
 Timing summarize_times(std::vector<double> milliseconds) {
   std::sort(milliseconds.begin(), milliseconds.end());
-  return {quantile(milliseconds, 0.5), quantile(milliseconds, 0.1), quantile(milliseconds, 0.9)};
+  double sum = 0;
+  for (const double each : milliseconds) sum += each;
+  return {.median_ms = quantile(milliseconds, 0.5),
+          .p10_ms = quantile(milliseconds, 0.1),
+          .p90_ms = quantile(milliseconds, 0.9),
+          .p99_ms = quantile(milliseconds, 0.99),
+          .mean_ms = sum / static_cast<double>(milliseconds.size()),
+          .runs = static_cast<int>(milliseconds.size())};
 }
 
-Timing time_repeatedly(const Console& console, const std::string& what, int repeat,
+Timing time_repeatedly(const Console& console, const std::string& what, const RepeatFor& repeat,
                        const std::function<double()>& measure) {
   double spent = 0;
   for (int i = 0; i < kWarmUpRuns || (spent < kWarmUpMs && i < kMostWarmUpRuns); ++i) spent += measure();
-  ProgressBar bar(console, what, repeat);
+  // Of a duration nobody knows how many runs it is: the bar shows its milliseconds.
+  const bool by_time = repeat.seconds > 0;
+  const auto total = static_cast<int64_t>(by_time ? repeat.seconds * 1e3 : repeat.times);
+  ProgressBar bar(console, what, total);
   std::vector<double> times;
-  times.reserve(repeat);
-  for (int i = 0; i < repeat; ++i) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto elapsed_ms = [&] {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  while (static_cast<int>(times.size()) < repeat.times || elapsed_ms() < repeat.seconds * 1e3) {
     times.push_back(measure());
-    bar.update(i + 1);
+    bar.update(by_time ? std::min(total, static_cast<int64_t>(elapsed_ms()))
+                       : static_cast<int64_t>(times.size()));
   }
   return summarize_times(std::move(times));
 }
 
 std::string describe_timing(const Timing& timing) {
-  return fmt::format("median {:.3f} ms, p10 {:.3f} ms, p90 {:.3f} ms", timing.median_ms, timing.p10_ms,
-                     timing.p90_ms);
+  return fmt::format("median (p50) {:.3f} ms, p10 {:.3f} ms, p90 {:.3f} ms, p99 {:.3f} ms, mean {:.3f} ms",
+                     timing.median_ms, timing.p10_ms, timing.p90_ms, timing.p99_ms, timing.mean_ms);
 }
 
 }  // namespace halftone::cli

@@ -31,18 +31,22 @@ constexpr const char* kTuneDescription =
     "Builds the model with each backend and scheme, checks it against eager on held-out inputs, and\n"
     "measures all of them in turns. A candidate counts only where it is faster than eager and than\n"
     "Halftone's fp32. The one that the strategy takes is written with the decision and can be run\n"
-    "anywhere: halftone run OUT.ht, or load() in C++. Measurements are kept in a cache, so that\n"
-    "tuning again is instant on the same machine.\n\n"
+    "anywhere: halftone run OUT.ht, or load() in C++. Without -o the table is all that comes out.\n"
+    "Measurements are kept in a cache, so that tuning again is instant on the same machine. Where\n"
+    "other programs disturb them, nothing is said, kept or written: exit code 1, and likewise where\n"
+    "nothing meets a budget.\n\n"
     "Strategies: throughput (the default; most per second), latency (shortest call), first (the first\n"
     "valid candidate), one (--candidate and no other), latency-budget (most per second within\n"
     "--budget-ms), accuracy (fastest with --min-cosine), size (smallest within --budget-ms).";
 constexpr const char* kTuneExamples = R"(Examples:
   halftone tune model.pt2 --dry-run
+  halftone tune model.pt2
   halftone tune model.pt2 -o tuned.ht
   halftone tune model.pt2 --inputs short.safetensors --inputs long.safetensors -o tuned.ht
   halftone tune model.pt2 --strategy latency-budget --budget-ms 20 -o tuned.ht
   halftone tune model.pt2 --strategy accuracy --min-cosine 0.999 -o tuned.ht --report tuned.json
-  halftone tune model.pt2 --schemes int8dq,int4wo --time-limit 20 --isolate -o tuned.ht)";
+  halftone tune model.pt2 --schemes int8dq,int4wo --time-limit 20 --isolate -o tuned.ht
+  halftone tune --show-cache)";
 
 struct TuneRequest {
   ModelOptions model;
@@ -59,9 +63,16 @@ struct TuneRequest {
   bool by_submodule = false;
   std::string cache;
   bool no_cache = false;
+  bool show_cache = false;
+  bool clear_cache = false;
   std::string output;
   std::string report;
 };
+
+std::string cache_of(const TuneRequest& options) {
+  if (options.no_cache) return {};
+  return options.cache.empty() ? default_cache("tune") : options.cache;
+}
 
 /// A metric is a function: there is none on a command line.
 std::vector<std::string> known_strategies() {
@@ -109,7 +120,7 @@ TuneOptions settings_of(const TuneRequest& options) {
   if (!options.by_submodule) settings.candidates = select_candidates(options.backends, options.schemes);
   if (options.min_cosine) settings.least_cosine = *options.min_cosine;
   settings.time_limit = options.time_limit;
-  if (!options.no_cache) settings.cache_dir = options.cache.empty() ? default_cache("tune") : options.cache;
+  settings.cache_dir = cache_of(options);
   if (options.isolate) settings.isolate = TuneIsolation{.command = trial_command(options.model)};
   return settings;
 }
@@ -159,11 +170,12 @@ void print(const Outcome& outcome, const TuneRequest& options, const CommonOptio
   console.result(report.to_text() + wrap(last, kColumns));
 }
 
-void tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
-  if (options.output.empty() && options.report.empty() && !options.dry_run) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "-o OUT.ht is missing (or --report R.json, or --dry-run, to write nothing)");
-  }
+/// A file that breaks its budget is not what was asked for.
+bool breaks_budget(const TuneRequest& options, const TuneReport& report) {
+  return options.budget_ms.has_value() && !report.met;
+}
+
+int tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
   for (const std::string& path : {options.output, options.report}) require_folder_of(path);
   const Strategy strategy = strategy_by_name(
       options.strategy,
@@ -173,9 +185,17 @@ void tune(const TuneRequest& options, const CommonOptions& common, Console& cons
   const Samples samples = collect_samples(*module, options.inputs);
   if (options.dry_run) {
     const TunePlan plan = dry_run(module, samples, strategy, settings);
-    return console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
+    console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
+    return kDone;
   }
   const Outcome outcome = tune_model(options, module, samples, strategy, settings, console);
+  if (breaks_budget(options, outcome.result.report)) {
+    TuneRequest nothing = options;
+    nothing.output.clear();
+    print(outcome, nothing, common, console);
+    console.warn(fmt::format("nothing meets the budget of {} ms: nothing is written", *options.budget_ms));
+    return kJobFailed;
+  }
   // The file's own sample inputs may go on into the next one; calls that the user brought are only shapes.
   if (!options.output.empty()) {
     save(outcome.result.backend, options.output, {.sample_data = options.inputs.empty()});
@@ -185,6 +205,47 @@ void tune(const TuneRequest& options, const CommonOptions& common, Console& cons
     console.info(fmt::format("wrote {}", options.report));
   }
   print(outcome, options, common, console);
+  return kDone;
+}
+
+void show_cache(const TuneRequest& options, const CommonOptions& common, Console& console) {
+  const std::string folder = cache_of(options);
+  const std::vector<TuneCacheEntry> entries = tune_cache(folder);
+  if (common.json) {
+    Json json = {{"cache", folder}, {"entries", Json::array()}};
+    for (const TuneCacheEntry& entry : entries) {
+      json["entries"].push_back({{"file", entry.file},
+                                 {"measured_at", entry.measured_at},
+                                 {"model", entry.model},
+                                 {"shapes", entry.shapes},
+                                 {"machine", entry.machine},
+                                 {"candidates", entry.candidates},
+                                 {"rounds", entry.rounds},
+                                 {"disturbed_rounds", entry.disturbed}});
+    }
+    return console.result(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+  std::vector<Row> rows;
+  for (const TuneCacheEntry& entry : entries)
+    rows.push_back({entry.measured_at, entry.model, entry.shapes, fmt::to_string(entry.candidates),
+                    fmt::to_string(entry.rounds), fmt::to_string(entry.disturbed)});
+  if (!rows.empty())
+    console.result(render_table({{"measured"},
+                                 {"model", Align::kLeft, Cut::kMiddle, 16},
+                                 {"shapes", Align::kLeft, Cut::kMiddle, 10},
+                                 {"candidates", Align::kRight},
+                                 {"rounds", Align::kRight},
+                                 {"disturbed", Align::kRight}},
+                                rows, kColumns) +
+                   "\n");
+  console.result(wrap(fmt::format("{} tunings in {}", entries.size(), folder), kColumns));
+}
+
+void clear_cache(const TuneRequest& options, const CommonOptions& common, Console& console) {
+  const std::string folder = cache_of(options);
+  const size_t removed = clear_tune_cache(folder);
+  if (common.json) return console.result(Json{{"cache", folder}, {"removed", removed}}.dump() + "\n");
+  console.result(wrap(fmt::format("{} tunings removed from {}", removed, folder), kColumns));
 }
 
 void add_choices(CLI::App& command, TuneRequest& options) {
@@ -245,6 +306,8 @@ void add_effort(CLI::App& command, TuneRequest& options) {
                                 "or else in ~/.cache)")
                     ->type_name("DIR");
   command.add_flag("--no-cache", options.no_cache, "Measure again, and keep nothing")->excludes(cache);
+  auto* clear = command.add_flag("--clear-cache", options.clear_cache, "Forget all measurements, and stop");
+  command.add_flag("--show-cache", options.show_cache, "List the measurements, and stop")->excludes(clear);
 }
 
 }  // namespace
@@ -254,6 +317,7 @@ void add_tune(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("tune", kTuneDescription);
   command->footer(kTuneExamples);
   add_model_options(*command, options->model);
+  command->get_option("MODEL")->required(false);  // the cache has no model
   add_choices(*command, *options);
   add_effort(*command, *options);
   command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");
@@ -262,7 +326,13 @@ void add_tune(CLI::App& app, CommandLine& line) {
   add_common_options(*command, line.common);
   command->callback([options, &line] {
     check_numbers(*options);
-    line.job = [options, &line](Console& console) { tune(*options, line.common, console); };
+    if (options->model.path.empty() && !options->show_cache && !options->clear_cache)
+      throw CLI::RequiredError("MODEL");
+    line.job = [options, &line](Console& console) {
+      if (options->clear_cache) return clear_cache(*options, line.common, console);
+      if (options->show_cache) return show_cache(*options, line.common, console);
+      line.exit_code = tune(*options, line.common, console);
+    };
   });
 }
 

@@ -7,7 +7,7 @@ from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, CliTest, classifier_inputs, export, main, run
 
-export("block", "classifier", "counter", "no_samples")
+export("block", "classifier", "counter", "drawing", "no_samples")
 
 # Few candidates and little time: what is tested here is the command, not the tuner.
 SHORT = ("--time-limit", "4")
@@ -129,6 +129,70 @@ class Tune(CliTest):
         self.assertIn("is sound", self.ok("verify", "parts.ht").stdout)
 
 
+    def test_without_output_it_prints_the_table_and_writes_nothing(self):
+        before = sorted(FOLDER.rglob("*"))
+        done = self.ok("tune", "block.pt2", *FEW, "--no-cache")
+        self.assertRegex(done.stdout, "Chosen: |Taken: ")
+        self.assertNotIn("written", done.stdout)
+        self.assertEqual(sorted(FOLDER.rglob("*")), before)
+
+    def test_the_columns_of_a_row_are_one_number(self):
+        report = json.loads(self.ok("tune", "block.pt2", *FEW, "--no-cache", "--json").stdout)
+        timed = {row["name"]: row for row in report["candidates"] if row["times"]}
+        eager, fp32 = (timed[name]["times"][0] for name in ("eager", "fp32"))
+        for name, row in timed.items():
+            time = row["times"][0]
+            self.assertAlmostEqual(time["median_ms"], eager["median_ms"] * time["to_eager"], msg=name)
+            self.assertAlmostEqual(row["latency_ms"], time["median_ms"], msg=name)
+            self.assertAlmostEqual(time["to_fp32"], time["to_eager"] / fp32["to_eager"], msg=name)
+            self.assertLessEqual(time["low_ms"], time["median_ms"])
+            self.assertGreaterEqual(time["high_ms"], time["median_ms"])
+            self.assertGreaterEqual(time["runs"], 6)
+        valid = [row for row in timed.values() if row["verdict"] in ("valid", "chosen")]
+        best = max(valid, key=lambda row: row["throughput"])
+        self.assertEqual(timed[report["chosen"]]["throughput"], best["throughput"])
+
+    def test_a_busy_machine_is_refused_and_nothing_is_kept(self):
+        busy = {"env": {**os.environ, "HALFTONE_BUSY": "always"}}
+        self.fails(1, "tune", "block.pt2", *FEW, "--cache", "busy", "-o", "busy.ht", "--report", "busy.json",
+                   says=["too busy to say", "rounds disturbed", "stop other programs"], **busy)
+        self.assertFalse((FOLDER / "busy.ht").exists() or (FOLDER / "busy.json").exists())
+        self.assertFalse((FOLDER / "busy").exists() and any((FOLDER / "busy").iterdir()))
+        self.fails(1, "autoquant", "block.pt2", "--time-limit", "4", "--cache", "busy", "-o", "busy.ht",
+                   says=["too busy to say"], **busy)
+        self.assertFalse((FOLDER / "busy.ht").exists())
+        self.assertFalse((FOLDER / "busy").exists() and any((FOLDER / "busy").iterdir()))
+
+    def test_the_cache_can_be_seen_and_cleared(self):
+        self.ok("tune", "block.pt2", *FEW, "--cache", "seen")
+        shown = self.ok("tune", "--show-cache", "--cache", "seen")
+        self.assert_narrow(shown.stdout)
+        self.assertIn("block.pt2", shown.stdout)
+        entry, = json.loads(self.ok("tune", "--show-cache", "--cache", "seen", "--json").stdout)["entries"]
+        self.assertGreaterEqual(entry["rounds"], 6)
+        self.assertEqual(entry["disturbed_rounds"], 0)
+        # What was measured without looking at the machine is not taken where it is looked at.
+        plan = json.loads(self.ok("tune", "block.pt2", *FEW, "--cache", "seen", "--dry-run", "--json",
+                                  env={**os.environ, "HALFTONE_BUSY": ""}).stdout)
+        self.assertFalse(plan["cached"])
+        self.assertEqual(json.loads(self.ok("tune", "--clear-cache", "--cache", "seen", "--json").stdout)["removed"], 1)
+        self.assertEqual(json.loads(self.ok("tune", "--show-cache", "--cache", "seen", "--json").stdout)["entries"], [])
+
+    def test_a_budget_that_nothing_meets(self):
+        done = run("tune", "block.pt2", *FEW, "--no-cache", "--strategy", "latency-budget", "--budget-ms", "1e-7", "-o", "late.ht")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("eager", done.stdout)
+        self.assertIn("nothing meets the budget", done.stderr)
+        self.assertFalse((FOLDER / "late.ht").exists())
+
+    def test_a_model_that_draws_random_numbers(self):
+        for command in (("tune", "drawing.pt2", *SHORT, "--no-cache", "-o", "drawn.ht"),
+                        ("diagnose", "drawing.pt2", "--scheme", "int8wo"),
+                        ("autoquant", "drawing.pt2", *SHORT, "--no-cache", "-o", "drawn.ht")):
+            self.fails(1, *command, says=["this model draws random numbers (aten::randn_like", "cannot be compared"])
+        self.assertFalse((FOLDER / "drawn.ht").exists())
+
+
 class Refusals(CliTest):
     def test_numbers_go_with_strategies(self):
         tune = ("tune", "block.pt2", "-o", "no.ht")
@@ -144,9 +208,13 @@ class Refusals(CliTest):
         self.fails(2, *tune, "--no-cache", "--cache", "x", says=["--cache"])
 
     def test_before_any_work(self):
-        self.fails(1, "tune", "block.pt2", says=["-o", "--dry-run"])
+        self.fails(2, "tune", says=["MODEL"])
         self.fails(1, "tune", "block.pt2", "-o", "no/folder/x.ht", says=["no/folder"])
         self.fails(1, "tune", "block.pt2", "-o", "x.ht", "--report", "no/folder/x.json", says=["no/folder"])
+        if os.geteuid() != 0:  # root may write everywhere
+            closed = FOLDER / "closed"
+            closed.mkdir(mode=0o500)
+            self.fails(1, "tune", "block.pt2", "-o", "closed/x.ht", says=["closed", "cannot be written"])
         self.fails(1, "tune", "block.pt2", "-o", "x.ht", "--schemes", "int8d", says=["int8d", "int8dq"])
         self.fails(1, "tune", "block.pt2", "-o", "x.ht", "--backends", "haltone", says=["haltone", "halftone"])
         self.fails(1, "tune", "no_samples.pt2", "-o", "x.ht", says=["--inputs", "input: float32 [1, 4]"])

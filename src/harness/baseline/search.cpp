@@ -133,6 +133,7 @@ class ParameterSearch {
     options.drop_ratio = 1.2;
     options.clock = problem_.clock;
     const Measurements measured = measure(contestants, options);
+    if (measured.too_busy) return;  // nothing is known of them: the best so far stays
     for (size_t i = 0; i < runners.size(); ++i) {
       SearchTrial& trial = report_.trials[runners[i]];
       trial.milliseconds = measured.rows[i].median;

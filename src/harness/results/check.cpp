@@ -73,9 +73,11 @@ class Checker {
   }
 
   void compare_speed(const BenchRow& expected, const BenchRow& now) {
-    if (!expected.speedup || std::isnan(*expected.speedup)) return;
+    if (!options_.timed || !expected.speedup || std::isnan(*expected.speedup)) return;
     if (!now.speedup || std::isnan(*now.speedup)) {
-      add(BenchFindingKind::kSlower, now, fmt::format("no speed-up, expected {:.3f}x", *expected.speedup));
+      const std::string why = now.error.empty() ? "" : ": " + terminal_text(now.error, 120);
+      add(BenchFindingKind::kSlower, now,
+          fmt::format("no speed-up, expected {:.3f}x{}", *expected.speedup, why));
       return;
     }
     std::string message = fmt::format("{:.3f}x, expected {:.3f}x ({:+.1f} %, {:.0f} % allowed)", *now.speedup,
@@ -185,7 +187,9 @@ std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected, s
                                            const BenchCheckOptions& options) {
   check_options(options);
   std::map<RowKey, const BenchRow*> merged = unique_rows(now, "new results");
-  if (options.partial) merged.merge(unique_rows(expected, "expectations"));
+  std::map<RowKey, const BenchRow*> before;
+  if (options.partial || !options.timed) before = unique_rows(expected, "expectations");
+  if (options.partial) merged.insert(before.begin(), before.end());
   std::vector<BenchRow> rows;
   for (const auto& [key, row] : merged) {
     BenchRow kept = *row;
@@ -193,6 +197,11 @@ std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected, s
     kept.error.clear();
     kept.layers.clear();
     kept.plan.clear();
+    if (const auto old = before.find(key); !options.timed && old != before.end()) {
+      kept.speedup = old->second->speedup;
+      kept.abs_latency = old->second->abs_latency;
+      kept.spread = old->second->spread;
+    }
     rows.push_back(std::move(kept));
   }
   return rows;

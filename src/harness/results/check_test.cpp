@@ -77,6 +77,20 @@ TEST(BenchCheck, SpeedMayFallByTheTolerance) {
   EXPECT_THAT(error_of([&] { check(expected, now, {.tolerance = 1.5}); }), HasSubstr("tolerance 1.5"));
 }
 
+TEST(BenchCheck, WhatWasNotTimedIsNotSlower) {
+  BenchRow now = full_row();
+  now.speedup = std::nullopt;
+  EXPECT_TRUE(kinds(check(full_row(), now, {.timed = false})).empty());
+  const auto kept = updated_expectations(std::vector{full_row()}, std::vector{now}, {.timed = false});
+  EXPECT_EQ(kept.at(0).speedup, full_row().speedup);
+  EXPECT_FALSE(row_is_sound(now, true));
+  EXPECT_TRUE(row_is_sound(now, false));
+  now.accuracy = "pass_due_to_skip";
+  EXPECT_TRUE(row_is_sound(now, true));
+  now.accuracy = "fail_accuracy";
+  EXPECT_FALSE(row_is_sound(now, false));
+}
+
 TEST(BenchCheck, UnsupportedOperatorsMayNotGrow) {
   BenchRow now = full_row();
   now.unsupported_ops = 4;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "base/errors.h"
@@ -53,7 +54,7 @@ Row compared_row(const BenchRow& a, const BenchRow& b) {
 }
 
 const std::vector<Column>& compared_columns() {
-  static const std::vector<Column> kColumns = {{"name", Align::kLeft, Cut::kName, 16},
+  static const std::vector<Column> kColumns = {{"name", Align::kLeft, Cut::kMiddle, 16},
                                                {"batch", Align::kRight},
                                                {"scheme", Align::kLeft, Cut::kMiddle, 14},
                                                {"accuracy", Align::kLeft, Cut::kMiddle, 12},
@@ -134,25 +135,27 @@ std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow>
 }
 
 std::string describe_bench(std::span<const BenchRow> rows, int width) {
+  // Usually there are none, and names need the space.
+  const bool unsupported =
+      std::ranges::any_of(rows, [](const BenchRow& row) { return row.unsupported_ops.value_or(0) > 0; });
+  std::vector<Column> columns = {{"name", Align::kLeft, Cut::kMiddle, 16},
+                                 {"batch", Align::kRight},
+                                 {"scheme", Align::kLeft, Cut::kMiddle, 14},
+                                 {"accuracy", Align::kLeft, Cut::kMiddle, 12},
+                                 {"speed-up", Align::kRight},
+                                 {"ms", Align::kRight},
+                                 {"cosine", Align::kRight},
+                                 {"size", Align::kRight},
+                                 {"compile s", Align::kRight}};
+  if (unsupported) columns.push_back({"unsup.", Align::kRight});
   std::vector<Row> lines;
   for (const BenchRow& row : rows) {
     lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row),
                      row.accuracy.empty() ? "-" : terminal_text(row.accuracy, 40), fixed(row.speedup, 3, "x"),
                      fixed(row.abs_latency, 2), fixed(row.cosine, 5),
-                     row.bytes ? describe_bytes(*row.bytes) : "-",
-                     row.unsupported_ops ? fmt::to_string(*row.unsupported_ops) : "-",
-                     fixed(row.compilation_latency, 1)});
+                     row.bytes ? describe_bytes(*row.bytes) : "-", fixed(row.compilation_latency, 1)});
+    if (unsupported) lines.back().push_back(row.unsupported_ops ? fmt::to_string(*row.unsupported_ops) : "-");
   }
-  const std::vector<Column> columns = {{"name", Align::kLeft, Cut::kName, 18},
-                                       {"batch", Align::kRight},
-                                       {"scheme", Align::kLeft, Cut::kMiddle, 14},
-                                       {"accuracy", Align::kLeft, Cut::kMiddle, 12},
-                                       {"speed-up", Align::kRight},
-                                       {"ms", Align::kRight},
-                                       {"cosine", Align::kRight},
-                                       {"size", Align::kRight},
-                                       {"unsup.", Align::kRight},
-                                       {"compile s", Align::kRight}};
   std::string text = render_table(columns, lines, width) + "\n";
   for (const BenchMean& mean : geometric_means(rows)) {
     const std::string left_out = mean.left_out == 0 ? "" : fmt::format(", {} left out", mean.left_out);

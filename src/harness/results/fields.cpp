@@ -115,6 +115,11 @@ std::span<const std::string_view> accuracy_words() {
   return kAccuracyWords;
 }
 
+bool row_is_sound(const BenchRow& row, bool timed) {
+  if (!accuracy_holds(row.accuracy)) return false;
+  return !timed || row.speedup.has_value() || row.accuracy == "pass_due_to_skip";
+}
+
 bool accuracy_holds(std::string_view word) {
   return word.empty() || word.starts_with("pass");
 }

@@ -93,12 +93,17 @@ void set_peaks(BenchRow& row, std::optional<double> eager, std::optional<double>
 }
 
 void measure_bench(BenchRun& run, Contestant eager, Contestant candidate) {
-  eager.keep = candidate.keep = true;
+  eager.always = candidate.keep = true;
   MeasureOptions options;
   options.seconds = run.job.seconds;
   const Measurements measured = measure({std::move(eager), std::move(candidate)}, options);
   for (const MeasuredTime& time : measured.rows)
     if (time.failed) fail(ErrorCode::kInternal, "{} failed while it was timed: {}", time.name, time.reason);
+  if (measured.too_busy) {
+    // The answers are as good as ever; of the times nothing is known.
+    run.row.error = MachineBusy(measured.disturbed, measured.disturbed + measured.rounds).what();
+    return;
+  }
   const MeasuredTime& ours = measured.rows.at(1);
   run.row.speedup = paired_ratio(measured.rows.at(0), ours);
   run.row.abs_latency = ours.median;
@@ -110,7 +115,8 @@ void judge_bench(BenchRun& run, const Accuracy& accuracy) {
   run.row.cosine = accuracy.least_cosine;
   run.row.accuracy = "fail_accuracy";
   if (accuracy.nans > 0) {
-    run.row.error = fmt::format("{} elements are not finite where eager's are", accuracy.nans);
+    run.row.error =
+        fmt::format("{} elements are not finite where eager's are, or the other way round", accuracy.nans);
   } else if (bound.relative_error && !(accuracy.relative_error <= *bound.relative_error)) {
     run.row.error =
         fmt::format("relative error {:.3g}, allowed {:.3g}", accuracy.relative_error, *bound.relative_error);

@@ -2,22 +2,25 @@
 #include "harness/run/bench_run.h"
 #include "harness/run/candidate.h"
 #include "harness/run/layers.h"
+#include "quant/graph/diagnose_difference.h"
 #include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
 
 /// Eager's answers, and whether it gives them twice: a model that draws numbers cannot be compared.
-std::vector<c10::IValue> eager_answers(BenchRun& run, const BenchModel& model) {
+std::vector<c10::IValue> eager_answers(BenchRun& run, BenchModel& model) {
   run.word = "eager_1st_run_fail_to_run";
   std::vector<c10::IValue> answers;
   for (size_t i = 0; i < model.samples().size(); ++i) answers.push_back(model.eager(i));
   run.word = "eager_2nd_run_fail_to_run";
   AccuracyCount count;
   count.add(answers.at(0), model.eager(0), {});
-  if (run.job.accuracy && count.result().relative_error > 1e-4) {
+  if (run.job.accuracy && (count.result().relative_error > 1e-4 || count.result().nans > 0)) {
     run.row.accuracy = "eager_two_runs_differ";
-    run.row.error = "the model gives another answer to the same call";
+    run.row.error = model.suite()
+                        ? "the model gives another answer to the same call: results cannot be compared"
+                        : describe_two_answers(*model.graph());
   }
   return answers;
 }

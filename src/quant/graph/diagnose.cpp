@@ -1,50 +1,19 @@
 #include "halftone/diagnose.h"
 
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/dot.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "base/errors.h"
 #include "halftone/weight_format.h"
+#include "quant/graph/diagnose_difference.h"
 #include "quant/graph/find_layers.h"
 #include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
-
-/// Sums over any number of pairs of tensors.
-class ErrorSum {
- public:
-  void add(const at::Tensor& expected, const at::Tensor& got) {
-    if (expected.numel() == 0) return;
-    const at::Tensor x = expected.to(at::kDouble).flatten();
-    const at::Tensor y = got.to(at::kDouble).flatten();
-    const at::Tensor difference = x.sub(y);
-    signal_ += at::dot(x, x).item<double>();
-    other_ += at::dot(y, y).item<double>();
-    both_ += at::dot(x, y).item<double>();
-    noise_ += at::dot(difference, difference).item<double>();
-    largest_ = std::max(largest_, difference.abs().max().item<double>());
-  }
-
-  ErrorMeasure measure() const {
-    ErrorMeasure result;
-    result.snr_db = noise_ > 0 ? 10 * std::log10(signal_ / noise_) : std::numeric_limits<double>::infinity();
-    const double norms = std::sqrt(signal_) * std::sqrt(other_);
-    result.cosine = norms > 0 ? both_ / norms : (noise_ > 0 ? 0.0 : 1.0);
-    result.max_error = largest_;
-    return result;
-  }
-  double noise() const { return noise_; }
-
- private:
-  double signal_ = 0, other_ = 0, both_ = 0, noise_ = 0, largest_ = 0;
-};
 
 using Calls = std::vector<std::vector<c10::IValue>>;
 using NamedOutputs = std::map<std::string, std::vector<at::Tensor>>;  // value → its tensors, call by call
@@ -88,7 +57,7 @@ RunResult run_calls(std::shared_ptr<const GraphModule> module, const Calls& call
   return run;
 }
 
-void add_all(ErrorSum& sum, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& got) {
+void add_all(Difference& sum, const std::vector<at::Tensor>& expected, const std::vector<at::Tensor>& got) {
   if (expected.size() != got.size())
     fail(ErrorCode::kInternal, "the quantized model gives {} tensors, not {}", got.size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -124,6 +93,7 @@ class Diagnoser {
     total_ = static_cast<int64_t>(report.count(LayerReport::Outcome::kQuantized)) + 2;
     step("the model as it is");
     reference_ = run_calls(original_, calls_, watched);
+    require_same_answers(*original_, reference_.results, run_calls(original_, calls_, {}).results);
     Diagnosis diagnosis;
     std::vector<double> noises;
     for (size_t i = 0; i < layers.size(); ++i) {
@@ -132,7 +102,7 @@ class Diagnoser {
       diagnosis.layers.push_back(diagnose_layer(layers[i], *report.layers[i].config, noises));
     }
     step("all layers");
-    ErrorSum sum;
+    Difference sum;
     add_all(sum, reference_.results, run_calls(all, calls_, {}).results);
     diagnosis.result = sum.measure();
     share_out(diagnosis, noises);
@@ -149,7 +119,7 @@ class Diagnoser {
                                 std::vector<double>& noises) const {
     LayerDiagnosis diagnosis{.layer = layer.info, .config = config};
     const at::Tensor matrix = layer.matrix.to(layer.dtype);
-    ErrorSum weight;
+    Difference weight;
     {
       const QuantizedWeight quantized = quantize_weight(matrix, config, layer.info.name);
       weight.add(matrix, quantized.format->dequantize(quantized));
@@ -165,7 +135,7 @@ class Diagnoser {
     const RunResult run = run_calls(alone, calls_, watched);
     // Only this layer differs, so its first use sees what it sees in the original; later ones see its own
     // errors too.
-    ErrorSum output;
+    Difference output;
     for (const std::string& name : watched) {
       const auto expected = reference_.values.find(name);
       const auto got = run.values.find(name);
@@ -173,7 +143,7 @@ class Diagnoser {
         add_all(output, expected->second, got->second);
     }
     diagnosis.output = output.measure();
-    ErrorSum result;
+    Difference result;
     add_all(result, reference_.results, run.results);
     diagnosis.result = result.measure();
     noises.push_back(result.noise());

@@ -3,10 +3,13 @@
 #include <ATen/ops/eye.h>
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/tensor.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <limits>
 
+#include "quant/graph/diagnose_difference.h"
 #include "quant/graph/test_models.h"
 
 namespace halftone {
@@ -50,6 +53,49 @@ TEST(Diagnose, AnExactLayerBringsNoNoise) {
   EXPECT_EQ(diagnosis.layers[0].layer.name, "other");
   EXPECT_NEAR(diagnosis.layers[0].share, 1, 1e-6);
   EXPECT_GT(diagnosis.layers[1].weight.snr_db, 100);
+}
+
+TEST(Diagnose, NotANumberIsComparedElementByElement) {
+  const double nan = std::nan(""), inf = std::numeric_limits<double>::infinity();
+  Difference difference;
+  difference.add(at::tensor({1.0, nan, inf, -inf, nan, 2.0, inf}),
+                 at::tensor({1.0, nan, inf, inf, 3.0, nan, inf}));
+  const ErrorMeasure found = difference.measure();
+  EXPECT_EQ(found.finite, 1);
+  EXPECT_EQ(found.same_not_finite, 3);
+  EXPECT_EQ(found.differing_not_finite, 3);
+  EXPECT_FALSE(found.is_exact());
+  EXPECT_EQ(found.cosine, 1);
+  EXPECT_EQ(found.max_error, 0);
+  Difference same;
+  same.add(at::tensor({1.0, nan}), at::tensor({1.0, nan}));
+  EXPECT_TRUE(same.measure().is_exact());
+}
+
+TEST(Diagnose, AResultWithNansIsNotExact) {
+  const auto module = module_from_text(
+      "graph(%w: parameter \"f.weight\" f32[32, 32], %x: user \"x\" f32[4, 32]) {\n"
+      "  %h: f32[4, 32] = aten::linear(%x, %w)\n  %y: f32[4, 32] = aten::log(%h)\n  return %y\n}\n",
+      {{"f.weight", at::randn({32, 32})}});
+  const Diagnosis diagnosis = diagnose(*module, "int4wo", {{at::randn({4, 32})}});
+  EXPECT_FALSE(diagnosis.result.is_exact());
+  EXPECT_GT(diagnosis.result.same_not_finite, 20);
+  EXPECT_GT(diagnosis.result.max_error, 0);
+  EXPECT_GT(diagnosis.result.snr_db, 0);
+  EXPECT_NEAR(diagnosis.layers.at(0).share, 1, 1e-9);
+}
+
+TEST(Diagnose, RefusesAModelThatDrawsRandomNumbers) {
+  const auto module = module_from_text(
+      "graph(%w: parameter \"f.weight\" f32[32, 32], %x: user \"x\" f32[4, 32]) {\n"
+      "  %h: f32[4, 32] = aten::linear(%x, %w)\n  %n: f32[4, 32] = aten::bernoulli.p(%h, 0.5)\n"
+      "  %y: f32[4, 32] = aten::add.Tensor(%h, %n)\n  return %y\n}\n",
+      {{"f.weight", at::randn({32, 32})}});
+  EXPECT_THAT(message_of(ErrorCode::kUnsupported,
+                         [&] {
+                           diagnose(*module, "int8wo", {{at::randn({4, 32})}});
+                         }),
+              HasSubstr("this model draws random numbers (aten::bernoulli.p): results cannot be compared"));
 }
 
 TEST(Diagnose, NeedsACallAndReportsProgress) {

@@ -27,7 +27,8 @@ class PlanWriter {
     const auto allowed =
         std::count_if(costs.begin(), costs.end(), [](const GroupCost& cost) { return cost.allowed(); });
     if (!costs[0].allowed()) return costs[0].note;
-    if (decision_.quantized_lost) return "no quantized model was faster than fp32 as a whole";
+    if (decision_.quantized_lost)
+      return "no quantized model was surely and usefully faster than fp32 as a whole";
     if (decision_.winner.starts_with("all "))
       return scheme != 0
                  ? fmt::format("{} was the fastest as a whole", decision_.winner)
@@ -117,13 +118,7 @@ class PlanWriter {
   /// Why all of it stays in fp32, with the best of what lost.
   std::string fp32_note() const {
     std::string note = "Quantization does not pay here: every layer stays in fp32";
-    const AutoquantRun* best = nullptr;
-    for (const AutoquantRun& run : plan_.runs) {
-      if (!run.chosen && (best == nullptr || run.milliseconds < best->milliseconds)) best = &run;
-    }
-    if (best == nullptr) return note + ".";
-    return note + fmt::format("; \"{}\" takes {:.4f} ms a call, fp32 {:.4f} ms.", best->name,
-                              best->milliseconds, plan_.runs.front().milliseconds);
+    return decision_.why_lost.empty() ? note + "." : fmt::format("{}; {}.", note, decision_.why_lost);
   }
 
   void write_notes() {
@@ -137,12 +132,12 @@ class PlanWriter {
       plan_.notes.push_back(fmt::format("{} of {} validation samples are made up.", input_.layout.synthetic,
                                         input_.layout.validation.size()));
     if (!costs_.complete || !budget_.complete || !decision_.complete)
-      plan_.notes.push_back(
-          fmt::format("The time limit of {} s ended planning early.", input_.options.time_limit));
+      plan_.notes.push_back(fmt::format("The time limit of {} s left no time for a part of the planning.",
+                                        input_.options.time_limit));
     if (!input_.unseen.empty())
       plan_.notes.push_back(fmt::format("{} layers were not seen in calibration.", input_.unseen.size()));
-    plan_.notes.push_back(
-        fmt::format("{} different problems, {} of them measured now.", costs_.problems, costs_.measured));
+    plan_.notes.push_back(fmt::format("{} different problems, {} of them measured for this plan.",
+                                      costs_.problems, costs_.measured));
   }
 
   AutoquantPlan& plan_;

@@ -14,6 +14,7 @@ struct Decision {
   SchemeOfGroup chosen;
   std::string winner;           ///< the variant's name
   bool quantized_lost = false;  ///< fp32 won against quantized ones
+  std::string why_lost;         ///< then: what the best of those lacked
   bool complete = true;         ///< false: the time limit left something out
 };
 

@@ -27,10 +27,10 @@ class Planner {
   explicit Planner(const PlanInput& input) : input_(input), schemes_(schemes_to_try(input.options)) {}
 
   PlanResult run() {
+    Judge judge(input_, schemes_);  // before all measuring: it refuses models that draw random numbers
     const double seconds = std::min(kMostCostSeconds, kCostShare * input_.options.time_limit);
     costs_ = measure_costs(input_, schemes_, seconds,
                            [&](double share, std::string_view what) { progress(0.5 * share, what); });
-    Judge judge(input_, schemes_);
     progress(0.5, "the accuracy budget");
     const std::function<bool()> is_late = [&] {
       return remaining() < (1 - kBudgetEnd) * input_.options.time_limit;
@@ -102,6 +102,17 @@ class Planner {
         predicted(variant.schemes), variant.cosine, text);
   }
 
+  /// Of the best of those that lost to fp32.
+  static std::string describe_loss(const RaceResult& result) {
+    size_t best = 0;
+    for (size_t i = 1; i < result.runs.size(); ++i) {
+      const AutoquantRun& run = result.runs[i];
+      if (run.rounds > 0 && (best == 0 || run.milliseconds < result.runs[best].milliseconds)) best = i;
+    }
+    return best == 0 ? ""
+                     : fmt::format("of \"{}\", the best: {}", result.runs[best].name, result.why_lost[best]);
+  }
+
   void decide(Judge& judge, std::vector<std::shared_ptr<Variant>> variants,
               const std::function<bool()>& is_late) {
     if (input_.options.race) add_singles(judge, variants, is_late);
@@ -119,6 +130,7 @@ class Planner {
                                      [&](double share) { progress(0.75 + 0.25 * share, "the whole model"); });
       plan_.runs = result.runs;
       winner = result.winner;
+      if (winner == 0) decision_.why_lost = describe_loss(result);
     }
     decision_.chosen = variants[winner]->schemes;
     decision_.winner = variants[winner]->name;

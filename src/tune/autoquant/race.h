@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "tune/autoquant/variant.h"
@@ -10,7 +11,8 @@
 namespace halftone::aq {
 
 struct RaceResult {
-  std::vector<AutoquantRun> runs;  ///< one for each variant, in their order
+  std::vector<AutoquantRun> runs;     ///< one for each variant, in their order
+  std::vector<std::string> why_lost;  ///< likewise: why fp32 is kept before it; empty: it is not
   size_t winner = 0;
 };
 

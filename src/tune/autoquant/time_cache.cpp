@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/sha256.h"
 #include "halftone/kernels.h"
+#include "halftone/measure.h"
 #include "halftone/version.h"
 #include "tune/machine.h"
 #include "tune/report_json.h"
@@ -105,8 +106,9 @@ std::string sha_of(const std::string& text) {
 }  // namespace
 
 std::string machine_text() {
-  return fmt::format("{}, {}, {} threads, halftone {}, torch {}", cpu_name(), active_instruction_set(),
-                     at::get_num_threads(), version(), torch_version());
+  return fmt::format("{}, {}, {} threads, halftone {}, torch {}, {}", cpu_name(), active_instruction_set(),
+                     at::get_num_threads(), version(), torch_version(),
+                     machine_is_watched() ? "undisturbed rounds" : "not watched");
 }
 
 TimeCache::TimeCache(std::string folder, bool read)

@@ -24,7 +24,7 @@ struct SchemeTime {
 };
 
 /// Contestants take turns (measure.h). `weights_beside`: of the model's other layers. Never throws for what a
-/// scheme does: that is a note.
+/// scheme does: that is a note. MachineBusy where other programs do not let it measure.
 std::vector<SchemeTime> time_problem(const Problem& problem, const std::vector<AutoquantScheme>& schemes,
                                      int64_t weights_beside, double seconds);
 

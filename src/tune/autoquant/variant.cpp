@@ -23,6 +23,8 @@ Judge::Judge(const PlanInput& input, const std::vector<AutoquantScheme>& schemes
   Entrant eager({"eager", eager_backend_kind()});
   eager.build(input.model.module, input.layout.shape_calls, {});
   for (const Sample& sample : input.layout.validation) expected_.push_back(eager.answers(sample));
+  if (!expected_.empty())
+    eager.require_same_again(*input.model.module, input.layout.validation.front(), expected_.front());
 }
 
 LayerwiseConfig Judge::overrides(const SchemeOfGroup& schemes) const {

@@ -56,6 +56,9 @@ PlanJson planned_run_json(const AutoquantRun& run) {
           {"milliseconds", plan_number(run.milliseconds)},
           {"relative", plan_number(run.relative)},
           {"least_cosine", plan_number(run.least_cosine)},
+          {"relative_low", plan_number(run.relative_low)},
+          {"relative_high", plan_number(run.relative_high)},
+          {"rounds", run.rounds},
           {"holds", run.holds},
           {"chosen", run.chosen}};
 }

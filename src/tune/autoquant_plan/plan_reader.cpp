@@ -144,6 +144,9 @@ AutoquantRun read_run(const JsonCursor& place) {
   run.name = reader.required("name").get_string();
   reader.read("milliseconds", run.milliseconds, 0);
   reader.read("relative", run.relative, 0);
+  reader.read("relative_low", run.relative_low, 0);
+  reader.read("relative_high", run.relative_high, 0);
+  reader.read("rounds", run.rounds);
   reader.read("least_cosine", run.least_cosine, -2);
   reader.read("holds", run.holds);
   reader.read("chosen", run.chosen);

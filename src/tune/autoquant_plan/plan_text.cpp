@@ -100,13 +100,18 @@ std::string runs_table(const std::vector<AutoquantRun>& runs) {
   std::vector<Row> rows;
   for (const AutoquantRun& run : runs) {
     const std::string speed = run.relative > 0 ? fmt::format("{:.2f} x", 1 / run.relative) : "-";
+    const bool known = run.relative_low > 0 && run.relative_high > 0;
     rows.push_back({terminal_text(run.name), planned_ms(run.milliseconds), speed,
+                    known ? fmt::format("{:.2f}-{:.2f} x", 1 / run.relative_high, 1 / run.relative_low) : "-",
+                    run.rounds > 0 ? fmt::to_string(run.rounds) : "-",
                     fmt::format("{:.5f}", run.least_cosine), run.holds ? "yes" : "no",
                     run.chosen ? "chosen" : ""});
   }
   return render_table({{"whole model", Align::kLeft, Cut::kMiddle, 14},
                        {"ms", Align::kRight},
                        {"to fp32", Align::kRight},
+                       {"95 %", Align::kRight},
+                       {"n", Align::kRight},
                        {"cosine", Align::kRight},
                        {"in budget"},
                        {""}},

@@ -15,8 +15,11 @@ std::vector<StaticLayerError> static_layer_errors(const std::shared_ptr<const Gr
                                                   const PtqReport& report,
                                                   const std::vector<std::vector<c10::IValue>>& calls);
 
-/// The least cosine over the floating-point results of the calls; 1 where there are none.
-double least_result_cosine(const std::vector<std::vector<c10::IValue>>& exact,
-                           const std::vector<std::vector<c10::IValue>>& quantized);
+struct ResultErrors {
+  double least_cosine = 1;           ///< over the floating-point results of the calls
+  int64_t differing_not_finite = 0;  ///< elements, as in ErrorMeasure
+};
+ResultErrors compare_results(const std::vector<std::vector<c10::IValue>>& exact,
+                             const std::vector<std::vector<c10::IValue>>& quantized);
 
 }  // namespace halftone

@@ -60,7 +60,10 @@ StaticInt8Result quantize_static(const GraphModule& module, const Calls& calls,
                          calls.begin() + static_cast<int64_t>(std::min(options.error_calls, calls.size())));
     const auto exact = copy_module(prepared.module());
     result.errors = static_layer_errors(exact, result.reference, result.patterns, compared);
-    result.cosine = least_result_cosine(results_of(exact, compared), results_of(result.module, compared));
+    const ResultErrors errors =
+        compare_results(results_of(exact, compared), results_of(result.module, compared));
+    result.cosine = errors.least_cosine;
+    result.differing_not_finite = errors.differing_not_finite;
   }
   report_progress(options, total, total, "done");
   return result;

@@ -41,6 +41,9 @@ std::string StaticInt8Result::to_text(size_t layers) const {
             errors_table(errors, layers);
   text += fmt::format("\n{} calls calibrated; least cosine of the model's results to fp32's: {:.5f}\n",
                       calibrated, cosine);
+  if (differing_not_finite > 0)
+    text += fmt::format("{} elements are NaN or infinite where fp32's are not, or the other way round\n",
+                        differing_not_finite);
   return text;
 }
 
@@ -49,6 +52,7 @@ std::string StaticInt8Result::to_json() const {
                      {"lowered", {{"operators", lowered.operators}, {"kept", StaticJson::array()}}},
                      {"layers", StaticJson::array()},
                      {"cosine", cosine},
+                     {"differing_not_finite", differing_not_finite},
                      {"calibrated", calibrated}};
   for (const KeptInFloat& kept : lowered.kept)
     json["lowered"]["kept"].push_back(

@@ -33,7 +33,7 @@ const resultColumns = [
   ...(distinct(rows.map((row) => row.mode)).length > 1 ? [{ key: "mode", title: "Mode" }] : []),
   { key: "scheme", title: "Scheme", kind: "scheme", nodes: schemeNodes },
   { key: "accuracy", title: "Accuracy", text: (row) => row.accuracy || "–",
-    nodes: (row, text) => [el("span", { class: row.accuracy ? (holds(row) ? "good" : "bad") : null }, text)] },
+    nodes: (row, text) => [el("span", { class: !row.accuracy || row.accuracy === "pass_due_to_skip" ? null : holds(row) ? "good" : "bad" }, text)] },
   { key: "speedup", title: "Speed-up", kind: "n", text: (row) => fixed(row.speedup, 3, "×") },
   { key: "abs_latency", title: "Time, ms", kind: "n", text: (row) => milliseconds(row.abs_latency) },
   { key: "spread", title: "Spread", kind: "n", text: (row) => fixed(isNumber(row.spread) ? row.spread * 100 : row.spread, 1, " %") },
@@ -72,9 +72,10 @@ const drawTable = () => {
 
 const figure = (value, text) => el("p", { class: "figure" }, el("b", {}, value), el("span", {}, text));
 const drawSummary = () => {
-  const looked = rows.filter((row) => row.accuracy);
+  const skipped = rows.filter((row) => row.accuracy === "pass_due_to_skip").length;
+  const looked = rows.filter((row) => row.accuracy && row.accuracy !== "pass_due_to_skip");
   const nodes = [figure(String(distinct(rows.map((row) => row.name)).length), "models, " + count(rows.length, "result"))];
-  if (looked.length) nodes.push(figure(looked.filter(holds).length + " / " + looked.length, "results hold their accuracy"));
+  if (looked.length) nodes.push(figure(looked.filter(holds).length + " / " + looked.length, "results hold their accuracy" + (skipped ? ", " + skipped + " skipped" : "")));
   const modes = distinct(rows.map((row) => row.mode)).length;
   for (const mean of [...(data.means || [])].sort((a, b) => b.speedup - a.speedup)) {
     if (!isNumber(mean.speedup) || baselines.has(mean.scheme)) continue;

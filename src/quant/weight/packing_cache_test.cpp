@@ -3,6 +3,8 @@
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 
+#include <cstring>
+
 #include "quant/weight/test_support.h"
 
 namespace halftone {
@@ -128,17 +130,38 @@ TEST(PackingCache, TensorsWithoutAVersionWork) {
   EXPECT_EQ(packed, 2);
 }
 
+/// What packs 128 bytes of 42s, as `stored` blocks below have them.
+at::Tensor block_of_42s(const at::Tensor& weight, int& packed, PackLayout layout = kLayout,
+                        size_t bytes = 128) {
+  return packed_block({weight}, layout, bytes, [&](void* out) {
+    std::memset(out, 42, bytes);
+    ++packed;
+  });
+}
+
 TEST(PackingCache, UsesAnAdoptedBlockOfTheRightLayoutOnly) {
   int packed = 0;
   const at::Tensor weight = randn({4, 8}, 1);
   const at::Tensor stored = at::full({128}, 42, at::kByte);
   adopt_packed({weight}, {"test/v1/16x1", stored});
-  EXPECT_EQ(block_of({weight}, packed).const_data_ptr(), stored.const_data_ptr());
-  EXPECT_EQ(packed, 0);
-  block_of({weight}, packed, {"test", 1, 32});
-  block_of({weight}, packed, kLayout, 192);  // another size than the operator wants: never read
+  EXPECT_EQ(block_of_42s(weight, packed).const_data_ptr(), stored.const_data_ptr());
+  EXPECT_EQ(packed, 1);  // once, to compare
+  EXPECT_EQ(block_of_42s(weight, packed).const_data_ptr(), stored.const_data_ptr());
+  EXPECT_EQ(packed, 1);
+  EXPECT_NE(block_of_42s(weight, packed, {"test", 1, 32}).const_data_ptr(), stored.const_data_ptr());
   EXPECT_EQ(packed, 2);
-  EXPECT_EQ(packed_of({weight}).size(), 3u);
+  EXPECT_EQ(packed_of({weight}).size(), 2u);
+}
+
+TEST(PackingCache, AnAdoptedBlockThatTheWeightsDoNotGiveIsCorrupt) {
+  int packed = 0;
+  for (const auto& [stored, why] : {std::pair(at::full({128}, 41, at::kByte), "not what the weights give"),
+                                    {at::full({192}, 42, at::kByte), "192 bytes, the weights give 128"}}) {
+    const at::Tensor weight = randn({4, 8}, 1);
+    adopt_packed({weight}, {"test/v1/16x1", stored});
+    EXPECT_THAT(message_of(ErrorCode::kCorruptFile, [&, &weight = weight] { block_of_42s(weight, packed); }),
+                testing::HasSubstr(why));
+  }
 }
 
 TEST(PackingCache, RefusesBlocksThatKernelsCannotRead) {

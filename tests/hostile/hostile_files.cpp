@@ -22,8 +22,8 @@
 
 #include "capture/test_archive.h"
 #include "checkpoint/ht_writer.h"
+#include "compiler/executor/guarded_memory.h"
 #include "graph/dtypes.h"
-#include "guarded_allocator.h"
 #include "halftone/error.h"
 #include "mutate.h"
 #include "trial.h"
@@ -144,7 +144,7 @@ class Child {
     setrlimit(RLIMIT_AS, &memory);
     setrlimit(RLIMIT_CORE, &no_core);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);  // torch's last words before an abort
-    guard_tensor_memory();
+    compiler::set_guarded_plan_memory(true);
     FILE* lines = fdopen(out, "w");
     for (uint64_t item = begin; item < end; ++item) {
       *current_ = item;

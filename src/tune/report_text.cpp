@@ -28,7 +28,12 @@ std::string cosine(const CandidateReport& row) {
 /// Nothing where the interval is open: no number of times is supported by that.
 std::string speed_up(const ShapeTime& time) {
   if (!(time.to_eager > 0) || time.eager_interval.is_open()) return "-";
-  return fmt::format("{:.2f} x", 1 / time.to_eager);
+  // An interval that spans a factor of two on one side supports no number either.
+  const Interval& interval = time.eager_interval;
+  const bool vague =
+      interval.high > 2 * time.to_eager || (interval.high > 0 && 2 * interval.low < time.to_eager);
+  if (vague) return "-";
+  return fmt::format("{:.{}f} x", 1 / time.to_eager, time.to_eager > 0.01 ? 2 : 0);
 }
 
 /// How far the interval reaches from the median, the farther end, in percent.
@@ -36,7 +41,8 @@ std::string interval_text(const ShapeTime& time) {
   const bool open = !(time.high < std::numeric_limits<double>::infinity());
   if (open || !(time.median > 0)) return "-";
   const double reach = std::max(time.high - time.median, time.median - time.low) / time.median;
-  return fmt::format("{:.1f} %", 100 * std::max(0.0, reach));
+  if (reach > 9.99) return ">999 %";
+  return fmt::format("{:.{}f} %", 100 * std::max(0.0, reach), reach < 0.1 ? 1 : 0);
 }
 
 /// A row for each shape; what is not of the shape stands in the first of them.

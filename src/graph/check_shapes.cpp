@@ -91,6 +91,8 @@ class ShapeCheck {
         fail_at(*node, error.what_without_backtrace());
       } catch (const Error& error) {
         fail_at(*node, error.what());
+      } catch (const std::exception& error) {
+        fail_at(*node, error.what());
       }
     }
   }

@@ -18,6 +18,8 @@ std::vector<c10::IValue> call_graph(const CallableGraph& graph, const std::vecto
     throw error.with_context(graph.model);
   } catch (const c10::Error& error) {
     fail(ErrorCode::kInternal, "{}: {}", graph.model, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kInternal, "{}: {}", graph.model, error.what());
   }
 }
 

@@ -290,6 +290,8 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs, const
       rethrow_at(*instruction.node, error.what_without_backtrace(), ErrorCode::kInvalidArgument);
     } catch (const Error& error) {
       rethrow_at(*instruction.node, error.what(), error.code());
+    } catch (const std::exception& error) {  // ATen throws a few others: of overflow, of memory
+      rethrow_at(*instruction.node, error.what(), ErrorCode::kInvalidArgument);
     }
   }
   std::vector<c10::IValue> results;

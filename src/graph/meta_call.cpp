@@ -194,6 +194,8 @@ MetaAnswer ask_operator(const Node& node, Operands operands) {
     return message.find("meta") != std::string::npos ? MetaAnswer{} : refused(std::move(message));
   } catch (const Error& error) {
     return refused(error.what());
+  } catch (const std::exception& error) {
+    return refused(error.what());
   }
 }
 

@@ -25,6 +25,7 @@
 #include "compiler/executor/guarded_memory.h"
 #include "graph/dtypes.h"
 #include "halftone/error.h"
+#include "halftone/limits.h"
 #include "mutate.h"
 #include "trial.h"
 
@@ -145,6 +146,7 @@ class Child {
     setrlimit(RLIMIT_CORE, &no_core);
     if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);  // torch's last words before an abort
     compiler::set_guarded_plan_memory(true);
+    set_max_steps(2000);  // each takes a mapping or two here
     FILE* lines = fdopen(out, "w");
     for (uint64_t item = begin; item < end; ++item) {
       *current_ = item;

@@ -72,6 +72,10 @@ std::unique_ptr<Plan> Planner::make() {
       fail(ErrorCode::kInvalidArgument, "{}: {}", describe(*node), error.what_without_backtrace());
     } catch (const Error& error) {
       throw error.with_context(describe(*node));
+    } catch (const NotPlannable&) {
+      throw;
+    } catch (const std::exception& error) {
+      fail(ErrorCode::kInvalidArgument, "{}: {}", describe(*node), error.what());
     }
   }
   plan_results();
@@ -120,7 +124,9 @@ void Planner::plan_node(const Node& node) {
 bool Planner::try_list_node(const Node& node) {
   const bool unpack = node.is("builtin::unpack");
   if (!unpack && !node.is("builtin::getitem")) return false;
-  const Planned& source = planned(node.input(0).value());
+  const Value* sequence = node.inputs().empty() ? nullptr : node.input(0).value();
+  if (sequence == nullptr) throw NotPlannable(describe(node) + " takes a list apart that the graph spells out");
+  const Planned& source = planned(sequence);
   const std::vector<Slot>* list = source.list();
   if (!list) throw NotPlannable(describe(node) + " takes a list apart whose pieces are not known ahead");
   if (unpack) {

@@ -80,6 +80,8 @@ void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
     rethrow_at(*step.node, error.what_without_backtrace(), ErrorCode::kInvalidArgument);
   } catch (const Error& error) {
     rethrow_at(*step.node, error.what(), error.code());
+  } catch (const std::exception& error) {
+    rethrow_at(*step.node, error.what(), ErrorCode::kInvalidArgument);
   }
 }
 

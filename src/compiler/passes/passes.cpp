@@ -63,6 +63,10 @@ bool rewrite_or_throw(const Pass& pass, PassContext& context) {
   } catch (const c10::Error& error) {
     fail(ErrorCode::kInvalidArgument, "the pass {} cannot take this graph: {}", pass.name,
          error.what_without_backtrace());
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    fail(ErrorCode::kInvalidArgument, "the pass {} cannot take this graph: {}", pass.name, error.what());
   }
 }
 

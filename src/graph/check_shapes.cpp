@@ -241,6 +241,11 @@ std::string difference_from_declared(const Value& declared, const at::Tensor& co
   const TensorMeta& meta = *declared.meta();
   const auto sizes = try_sizes(meta, bindings);
   if (!sizes) return {};
+  for (const SymExpr& stride : meta.strides) {
+    const auto step = try_number(stride, bindings);
+    if (step && *step < 0)
+      return fmt::format("is declared with the stride {}, and none may be negative", *step);
+  }
   if (meta.dtype == computed.scalar_type() && computed.sizes() == c10::IntArrayRef(*sizes)) return {};
   return fmt::format("is declared as {}, the operator gives {}", shape_text(meta.dtype, *sizes),
                      describe_tensor(computed));

@@ -125,7 +125,8 @@ bool Planner::try_list_node(const Node& node) {
   const bool unpack = node.is("builtin::unpack");
   if (!unpack && !node.is("builtin::getitem")) return false;
   const Value* sequence = node.inputs().empty() ? nullptr : node.input(0).value();
-  if (sequence == nullptr) throw NotPlannable(describe(node) + " takes a list apart that the graph spells out");
+  if (sequence == nullptr)
+    throw NotPlannable(describe(node) + " takes a list apart that the graph spells out");
   const Planned& source = planned(sequence);
   const std::vector<Slot>* list = source.list();
   if (!list) throw NotPlannable(describe(node) + " takes a list apart whose pieces are not known ahead");
@@ -417,6 +418,9 @@ std::vector<int64_t> Planner::strides_of(const Value* value) const {
   std::vector<int64_t> strides;
   for (const SymExpr& stride : value->meta()->strides) strides.push_back(evaluate(stride, value));
   if (strides.size() != value->meta()->sizes.size()) strides = contiguous_strides(sizes_of(value));
+  for (const int64_t stride : strides) {
+    if (stride < 0) throw NotPlannable(fmt::format("%{} is declared with a negative stride", value->name()));
+  }
   return strides;
 }
 

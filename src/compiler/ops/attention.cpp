@@ -4,6 +4,7 @@
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/where.h>
 
+#include <cmath>
 #include <limits>
 
 #include "base/errors.h"
@@ -31,11 +32,19 @@ OptionalTensor with_causal(const at::Tensor& mask, int64_t m, int64_t n) {
   return at::where(keep, mask, -std::numeric_limits<double>::infinity());
 }
 
+/// ATen's kernels multiply what is masked, minus infinity, by it too.
+void check(double scale) {
+  if (!(scale > 0 && std::isfinite(scale)))
+    fail(ErrorCode::kInvalidArgument, "halftone::attention: the scale is {}, it must be positive and finite",
+         scale);
+}
+
 }  // namespace
 
 at::Tensor attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                          const OptionalTensor& mask, bool causal, double scale) {
   check(q, k, v);
+  check(scale);
   const bool both = causal && mask.has_value();
   const at::Tensor y =
       at::scaled_dot_product_attention(q, k, v, both ? with_causal(*mask, q.size(2), k.size(2)) : mask,
@@ -47,6 +56,7 @@ at::Tensor attention_cpu(const at::Tensor& q, const at::Tensor& k, const at::Ten
 at::Tensor attention_meta(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                           const OptionalTensor& mask, bool causal, double scale) {
   check(q, k, v);
+  check(scale);
   return at::empty_symint({q.sym_size(0), q.sym_size(2), q.sym_size(1), v.sym_size(3)}, q.options())
       .transpose(1, 2);
 }

@@ -27,7 +27,8 @@ class AttentionRewriter {
       auto found = node->is("aten::scaled_dot_product_attention")
                        ? try_operator(*node)
                        : try_match_attention(*node, constants_, context_);
-      if (found) try_replace(*found, *node);
+      // Other scales are nobody's, and what is masked then depends on how a kernel is written.
+      if (found && found->scale > 0 && std::isfinite(found->scale)) try_replace(*found, *node);
     }
     if (found_ > 0) context_.note("{} attentions", found_);
     return found_ > 0;

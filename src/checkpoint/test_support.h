@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -24,7 +25,9 @@ class CheckpointTest : public ::testing::Test {
   void SetUp() override {
     std::string name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     std::replace(name.begin(), name.end(), '/', '_');
-    folder_ = std::filesystem::path(::testing::TempDir()) / ("halftone_ht_" + name);
+    // Programs with tests of the same names run at once.
+    folder_ = std::filesystem::path(::testing::TempDir()) /
+              ("halftone_ht_" + name + "_" + std::to_string(getpid()));
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

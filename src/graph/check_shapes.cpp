@@ -186,8 +186,27 @@ class ShapeCheck {
       if (results[i].isTensor() && !results[i].toTensor().defined()) continue;
       // What nobody reads may differ: some operators give such results in other sizes than they say.
       if (!output.users().empty()) compare(output, results[i]);
-      values_[&output] = results[i];
+      values_[&output] = as_laid_out(node, i, results[i]);
     }
+  }
+
+  /// Meta functions know sizes, but not always the order in which the kernel lays a new tensor out: attention
+  /// gives its heads behind its rows. Views of it need the order that the graph declares.
+  c10::IValue as_laid_out(const Node& node, size_t index, const c10::IValue& result) const {
+    const auto& meta = node.output(index)->meta();
+    if (node.op() == nullptr || !result.isTensor() || !meta || meta->strides.empty()) return result;
+    const auto& returns = node.op()->schema().returns();
+    if (index < returns.size() && returns[index].alias_info() != nullptr) return result;
+    const at::Tensor& tensor = result.toTensor();
+    std::vector<int64_t> strides;
+    for (const SymExpr& stride : meta->strides) {
+      const auto step = try_number(stride, bindings_);
+      if (!step || *step < 0) return result;
+      strides.push_back(*step);
+    }
+    if (std::cmp_not_equal(strides.size(), tensor.dim()) || tensor.strides() == c10::IntArrayRef(strides))
+      return result;
+    return at::empty_strided(tensor.sizes(), strides, tensor.options());
   }
 
   void compare(const Value& output, const c10::IValue& result) const {

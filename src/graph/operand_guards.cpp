@@ -30,11 +30,13 @@ void require_operand(bool holds, const char* what) {
 template <size_t kLast>
 void guard_batch_norm(const Stack& stack) {
   const at::Tensor* input = tensor_in(stack, 0);
-  require_operand(input != nullptr && input->dim() >= 2, "the input of a batch norm needs two dimensions or more");
+  require_operand(input != nullptr && input->dim() >= 2,
+                  "the input of a batch norm needs two dimensions or more");
   for (size_t place = 1; place <= kLast; ++place) {
     const at::Tensor* channel = tensor_in(stack, place);
-    require_operand(channel == nullptr || (channel->dim() == 1 && channel->size(0) == input->size(1)),
-            "weight, bias and statistics of a batch norm need one number for each channel of the input");
+    require_operand(
+        channel == nullptr || (channel->dim() == 1 && channel->size(0) == input->size(1)),
+        "weight, bias and statistics of a batch norm need one number for each channel of the input");
   }
 }
 
@@ -43,9 +45,10 @@ void require_dimensions(const Stack& stack) {
   require_operand(input != nullptr, "a Fourier transform needs a tensor");
   for (const int64_t dim : stack.at(1).toIntVector())
     require_operand(dim >= 0 && dim < input->dim(),
-            "a Fourier transform of a dimension that its input does not have");
+                    "a Fourier transform of a dimension that its input does not have");
   const int64_t normalization = stack.at(2).toInt();
-  require_operand(normalization >= 0 && normalization <= 2, "a Fourier transform with an unknown normalization");
+  require_operand(normalization >= 0 && normalization <= 2,
+                  "a Fourier transform with an unknown normalization");
 }
 
 void guard_fft(const Stack& stack) {
@@ -57,7 +60,7 @@ void guard_fft_c2r(const Stack& stack) {
   const std::vector<int64_t> dims = stack.at(1).toIntVector();
   const int64_t size = stack.at(3).toInt();
   require_operand(dims.empty() || (size >= 1 && size / 2 + 1 == tensor_in(stack, 0)->size(dims.back())),
-          "a Fourier transform to real numbers whose last size does not fit its input");
+                  "a Fourier transform to real numbers whose last size does not fit its input");
 }
 
 void guard_pdist(const Stack& stack) {
@@ -70,14 +73,14 @@ void guard_attention(const Stack& stack) {
   for (size_t i = 0; i < tensors.size(); ++i) {
     tensors[i] = tensor_in(stack, i);
     require_operand(tensors[i] != nullptr && tensors[i]->dim() == 4 && tensors[i]->numel() > 0,
-            "attention needs query, key and value with four dimensions, none of them 0");
+                    "attention needs query, key and value with four dimensions, none of them 0");
   }
   const auto [query, key, value] = tensors;
   require_operand(query->size(0) == key->size(0) && key->size(0) == value->size(0) &&
-              query->size(1) % key->size(1) == 0 && key->size(1) == value->size(1) &&
-              key->size(2) == value->size(2) && query->size(3) == key->size(3) &&
-              key->size(3) == value->size(3),
-          "attention with query, key and value that do not fit each other");
+                      query->size(1) % key->size(1) == 0 && key->size(1) == value->size(1) &&
+                      key->size(2) == value->size(2) && query->size(3) == key->size(3) &&
+                      key->size(3) == value->size(3),
+                  "attention with query, key and value that do not fit each other");
 }
 
 /// The least integer by -1 is not a number of its type: the processor traps. Narrower types are divided as
@@ -99,13 +102,15 @@ void guard_division(const Stack& stack) {
 
 void guard_repeats(const Stack& stack) {
   const at::Tensor* repeats = tensor_in(stack, 0);
-  require_operand(repeats != nullptr && repeats->dim() == 1 && c10::isIntegralType(repeats->scalar_type(), false),
-          "repeat_interleave needs a row of integers");
+  require_operand(
+      repeats != nullptr && repeats->dim() == 1 && c10::isIntegralType(repeats->scalar_type(), false),
+      "repeat_interleave needs a row of integers");
   constexpr int64_t kMost = int64_t{1} << 40;
   const at::Tensor wide = repeats->to(at::kLong);
-  require_operand(repeats->numel() == 0 || (wide.min().item<int64_t>() >= 0 && wide.max().item<int64_t>() <= kMost &&
-                                    wide.to(at::kDouble).sum().item<double>() <= static_cast<double>(kMost)),
-          "repeat_interleave with repeats that are negative or too many");
+  require_operand(
+      repeats->numel() == 0 || (wide.min().item<int64_t>() >= 0 && wide.max().item<int64_t>() <= kMost &&
+                                wide.to(at::kDouble).sum().item<double>() <= static_cast<double>(kMost)),
+      "repeat_interleave with repeats that are negative or too many");
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ class Kernels(CliTest):
         self.assertTrue(all(kernel["chosen"] or kernel["reason"] for kernel in report["kernels"]))
         self.assertIn("bf16_linear", self.ok("kernels", "--explain", "1", "64", "64", "bf16wo").stdout)
         self.fails(2, "kernels", "--explain", "1", "64", "64", "int3", says=["int3", "int8wo"])
-        self.fails(1, "kernels", "--explain", "0", "64", "64", "fp32", says=["M", "positive"])
+        self.fails(2, "kernels", "--explain", "0", "64", "64", "fp32", says=["M", "positive"])
         self.fails(2, "kernels", "--explain", "1", "64", says=["--explain"])
 
     def test_an_unknown_level_is_an_error(self):

@@ -43,7 +43,7 @@ class Minify(CliTest):
     def test_refuses(self):
         self.fails(1, "minify", "classifier.pt2", "--backend", "eager", "-o", "never", says=["does not fail"])
         self.assertFalse((FOLDER / "never").exists())
-        self.fails(1, "minify", "classifier.pt2", "--backend", "haltone", says=["haltone", "there are halftone,"])
+        self.fails(2, "minify", "classifier.pt2", "--backend", "haltone", says=["haltone", "there are halftone,"])
         self.fails(1, "minify", "--check", "nowhere", "--backend", "eager", says=["nowhere"])
         self.fails(2, "minify", "--backend", "eager", says=["MODEL", "--check"])
         self.fails(2, "minify", "classifier.pt2", "--check", "few", "--backend", "eager", says=["--check"])

@@ -127,7 +127,7 @@ class Loops(CliTest):
         for command in (("run", "endless.pt2", "--max-steps", "1000000000"),
                         ("tune", "block.pt2", "--no-cache", "--time-limit", "100", "-o", "never.ht")):
             child = subprocess.Popen([HALFTONE, *command], cwd=FOLDER, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-            time.sleep(3)
+            time.sleep(1)
             self.assertIsNone(child.poll(), "it should still be running")
             start = time.monotonic()
             child.send_signal(signal.SIGINT)

@@ -53,9 +53,9 @@ class Quantize(CliTest):
         self.fails(1, *quantize, "int4wo", says=["group size 32 does not divide 16", self.BLOCK + ".0"])
         self.fails(1, *quantize, "int8wo", "--include", "nothing", says=["include pattern", "nothing", "embedding"])
         self.fails(1, *quantize, "int8wo", "--min-weights", "100000", says=["nothing to quantize", "fewer than"])
-        self.fails(1, *quantize, "int8wo", "--group-size", "32", says=["--group-size", "Int8WeightOnlyConfig"])
-        self.fails(1, *quantize, "int8wo", "--override", "x", says=["--override", "REGEX=SCHEME"])
-        self.fails(1, "quantize", "classifier.pt2", "--scheme", "int8wo", says=["-o"])
+        self.fails(2, *quantize, "int8wo", "--group-size", "32", says=["--group-size", "Int8WeightOnlyConfig"])
+        self.fails(2, *quantize, "int8wo", "--override", "x", says=["--override", "REGEX=SCHEME"])
+        self.fails(2, "quantize", "classifier.pt2", "--scheme", "int8wo", says=["-o"])
         self.fails(2, "quantize", "classifier.pt2", says=["--scheme"])
         self.assertFalse((FOLDER / "no.ht").exists())
 

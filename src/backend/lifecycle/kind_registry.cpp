@@ -35,7 +35,7 @@ class KindRegistry {
     std::vector<std::string> known;
     for (const auto& [other, type] : types_) known.push_back(other);
     fail(ErrorCode::kNotFound, "there is no backend type \"{}\"{}; there are {}", name,
-         did_you_mean(name, known), fmt::join(nearest_first(name, std::move(known)), ", "));
+         did_you_mean(name, known), fmt::join(nearest_first(name, known), ", "));
   }
 
   std::vector<BackendType> list() const {

@@ -57,6 +57,18 @@ std::string shape_text(c10::ScalarType dtype, c10::IntArrayRef sizes) {
   return fmt::format("{} [{}]", c10::toString(dtype), fmt::join(sizes, ", "));
 }
 
+/// Nothing where none are declared, one cannot be evaluated or is negative.
+std::optional<std::vector<int64_t>> try_strides(const TensorMeta& meta, const SymbolBindings& bindings) {
+  if (meta.strides.empty() || meta.strides.size() != meta.sizes.size()) return std::nullopt;
+  std::vector<int64_t> strides;
+  for (const SymExpr& stride : meta.strides) {
+    const auto step = try_number(stride, bindings);
+    if (!step || *step < 0) return std::nullopt;
+    strides.push_back(*step);
+  }
+  return strides;
+}
+
 /// A value that is not in the map is not known.
 class ShapeCheck {
  public:
@@ -78,7 +90,10 @@ class ShapeCheck {
     if (value.type() != ValueType::kTensor || !value.meta()) return;
     const auto sizes = try_sizes(*value.meta(), bindings_);
     if (!sizes) return;
-    const at::Tensor tensor = at::empty(*sizes, at::TensorOptions(value.meta()->dtype).device(at::kMeta));
+    const auto options = at::TensorOptions(value.meta()->dtype).device(at::kMeta);
+    const auto strides = try_strides(*value.meta(), bindings_);
+    const at::Tensor tensor =
+        strides ? at::empty_strided(*sizes, *strides, options) : at::empty(*sizes, options);
     require_memory_for(tensor);
     values_[&value] = tensor;
   }
@@ -194,19 +209,13 @@ class ShapeCheck {
   /// gives its heads behind its rows. Views of it need the order that the graph declares.
   c10::IValue as_laid_out(const Node& node, size_t index, const c10::IValue& result) const {
     const auto& meta = node.output(index)->meta();
-    if (node.op() == nullptr || !result.isTensor() || !meta || meta->strides.empty()) return result;
+    if (node.op() == nullptr || !result.isTensor() || !meta) return result;
     const auto& returns = node.op()->schema().returns();
     if (index < returns.size() && returns[index].alias_info() != nullptr) return result;
     const at::Tensor& tensor = result.toTensor();
-    std::vector<int64_t> strides;
-    for (const SymExpr& stride : meta->strides) {
-      const auto step = try_number(stride, bindings_);
-      if (!step || *step < 0) return result;
-      strides.push_back(*step);
-    }
-    if (std::cmp_not_equal(strides.size(), tensor.dim()) || tensor.strides() == c10::IntArrayRef(strides))
-      return result;
-    return at::empty_strided(tensor.sizes(), strides, tensor.options());
+    const auto strides = try_strides(*meta, bindings_);
+    if (!strides || tensor.strides() == c10::IntArrayRef(*strides)) return result;
+    return at::empty_strided(tensor.sizes(), *strides, tensor.options());
   }
 
   void compare(const Value& output, const c10::IValue& result) const {

@@ -27,9 +27,9 @@ bool matches(std::string_view name, std::string_view pattern) {
   return open_back ? name.starts_with(pattern) : name == pattern;
 }
 
-/// The internal operators of ATen that exporters write. Those with a sample to start from were tried with wrong sizes,
-/// indices and dtypes and answer with an error; the others were read. All other names that begin with an underscore
-/// are refused.
+/// The internal operators of ATen that exporters write. Those with a sample to start from were tried with
+/// wrong sizes, indices and dtypes and answer with an error; the others were read. All other names that begin
+/// with an underscore are refused.
 constexpr std::string_view kReviewedInternals[] = {
     "aten::_adaptive_avg_pool2d",
     "aten::_adaptive_avg_pool3d",

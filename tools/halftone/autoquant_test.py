@@ -113,7 +113,7 @@ class Autoquant(CliTest):
                        env={"XDG_CACHE_HOME": str(FOLDER / "home")})
         self.assertIn("written: quantized.ht", done.stdout)
         self.assertNotIn("down", done.stdout.split("written")[0].replace("block", ""))
-        self.fails(1, "quantize", "block.pt2", "--scheme", "autoquant", "--group-size", "64", "-o", "x.ht", says=["autoquant"])
+        self.fails(2, "quantize", "block.pt2", "--scheme", "autoquant", "--group-size", "64", "-o", "x.ht", says=["autoquant"])
         self.fails(1, "diagnose", "block.pt2", "--scheme", "autoquant", says=["halftone autoquant"])
 
     def test_is_a_candidate_of_tune(self):

@@ -19,7 +19,7 @@ def environment(args, home):
     own = [home / "halftone" / "bin", pathlib.Path(sys.executable).parent, pathlib.Path(args.cmake).parent,
            pathlib.Path(args.make_program).parent]
     path = ":".join([*map(str, dict.fromkeys(own)), "/usr/local/bin:/usr/bin:/bin"])
-    kept = {name: os.environ[name] for name in ("OMP_WAIT_POLICY", "LANG") if name in os.environ}
+    kept = {name: os.environ[name] for name in ("OMP_WAIT_POLICY", "HALFTONE_BUSY", "LANG") if name in os.environ}
     return {**kept, "HOME": str(home), "PATH": path, "VIRTUAL_ENV": str(pathlib.Path(sys.executable).parents[1])}
 
 

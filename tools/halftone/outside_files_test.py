@@ -125,9 +125,9 @@ class Loops(CliTest):
     def test_interrupts_end_it_at_once_and_leave_nothing(self):
         before = set(FOLDER.iterdir())
         for command in (("run", "endless.pt2", "--max-steps", "1000000000"),
-                        ("tune", "block.pt2", "--no-cache", "--time-limit", "100", "-o", "never.ht")):
+                        ("tune", "endless.pt2", "--max-steps", "1000000000", "--no-cache", "-o", "never.ht")):
             child = subprocess.Popen([HALFTONE, *command], cwd=FOLDER, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-            time.sleep(1)
+            time.sleep(3)
             self.assertIsNone(child.poll(), "it should still be running")
             start = time.monotonic()
             child.send_signal(signal.SIGINT)

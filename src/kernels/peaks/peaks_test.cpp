@@ -27,10 +27,13 @@ TEST(Peaks, OrderedAsTheInstructionsAre) {
     if (kInstrumented) continue;
     // A round that another program disturbs measures less than the machine can do, never more: best of many.
     // Four products an instruction more than fp32; never cheaper with the extra xor, never dearer without it.
+    // With VNNI nothing runs on the chain of three instructions, and Zen 5's two 512-bit FMA units are faster
+    // than it.
     const auto plausible = [&] {
       const bool integers = isa == Isa::kAvx512Vnni ? peaks.exact8_gmac > 2 * peaks.fma_gmac
-                                                    : peaks.chain_gmac > 0.95 * peaks.exact8_gmac;
-      return peaks.read_gbs > 0.5 && peaks.fma_gmac > 1 && peaks.chain_gmac > peaks.fma_gmac && integers &&
+                                                    : peaks.chain_gmac > peaks.fma_gmac &&
+                                                          peaks.chain_gmac > 0.95 * peaks.exact8_gmac;
+      return peaks.read_gbs > 0.5 && peaks.fma_gmac > 1 && integers &&
              peaks.exact7_gmac > 0.95 * peaks.exact8_gmac && peaks.deep8_gmac > 0.95 * peaks.deep2_gmac;
     };
     for (int round = 0; round < 200 && !plausible(); ++round)

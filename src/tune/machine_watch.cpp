@@ -1,15 +1,17 @@
 #include "tune/machine_watch.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
 #include <string_view>
 
 namespace halftone {
@@ -21,8 +23,9 @@ constexpr double kSlowProbe = 1.3;
 // Threads that sleep need some time to begin; one that is kept from its processor loses a millisecond or
 // more.
 constexpr double kLateMs = 0.4;
-constexpr double kLostShare = 0.1;
-constexpr double kLostMs = 0.2;
+// Of one processor. Two ticks are lost or found at the ends of a moment.
+constexpr double kOthersShare = 0.2;
+constexpr double kMomentMs = 250;
 // The best of the last ones and not of all: clocks go down when a machine gets warm.
 constexpr size_t kProbesKept = 64;
 constexpr int kProbeSteps = 40000;
@@ -60,17 +63,19 @@ ProbeTime probe_machine() {
   return {chain, all - chain};
 }
 
-/// What all threads of this process have waited for a processor so far; 0 where the system does not say it.
-double waited_ms() {
-  double sum = 0;
-  std::error_code error;
-  for (std::filesystem::directory_iterator task("/proc/self/task", error), end; !error && task != end;
-       task.increment(error)) {
-    std::ifstream file(task->path() / "schedstat");
-    double ran = 0, waited = 0;
-    if (file >> ran >> waited) sum += waited * 1e-6;
-  }
-  return sum;
+/// Processor time that all but this process have used so far, and what a hypervisor took; 0 where the system
+/// does not say it. What threads of this process waited for a processor would be a finer measure, but they
+/// also wait for each other: ATen's threads and Halftone's spin in turns.
+double others_ms() {
+  std::ifstream file("/proc/stat");
+  std::string name;
+  double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0, stolen = 0;
+  if (!(file >> name >> user >> nice >> system >> idle >> waiting >> interrupts >> soft >> stolen)) return 0;
+  const double tick = 1000.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  timespec own{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  const double own_ms = static_cast<double>(own.tv_sec) * 1e3 + static_cast<double>(own.tv_nsec) * 1e-6;
+  return (user + nice + system + interrupts + soft + stolen) * tick - own_ms;
 }
 
 class Watch {
@@ -83,8 +88,24 @@ class Watch {
     return time.chain > kSlowProbe * best || time.late > kLateMs;
   }
 
+  /// Whether others used the processors in the last moments. The system counts in ticks of 10 ms, so that a
+  /// moment is many of them.
+  bool others_ran() {
+    const Moment now{ms_since(start_), others_ms()};
+    while (moments_.size() > 1 && moments_[1].at <= now.at - kMomentMs) moments_.pop_front();
+    moments_.push_back(now);
+    const double took = now.at - moments_.front().at;
+    return took >= kMomentMs && now.others - moments_.front().others > kOthersShare * took;
+  }
+
  private:
+  struct Moment {
+    double at = 0;
+    double others = 0;
+  };
+  WatchClock::time_point start_ = WatchClock::now();
   std::deque<double> chains_;
+  std::deque<Moment> moments_;
 };
 
 std::string_view wanted_watch() {
@@ -100,13 +121,9 @@ MachineWatch watch_this_machine() {
   const auto watch = std::make_shared<Watch>();
   for (size_t i = 0; i < kProbesKept / 2; ++i) watch->is_slow();
   return [watch]() -> std::function<bool()> {
-    const double waited = waited_ms();
-    const auto start = WatchClock::now();
-    return [watch, waited, start] {
-      const double took = ms_since(start);
-      const double lost = waited_ms() - waited;
+    return [watch] {
       const bool slow = watch->is_slow();
-      return slow || lost > kLostMs + kLostShare * took;
+      return watch->others_ran() || slow;
     };
   };
 }

@@ -26,12 +26,6 @@ bool has_operand(const Node& node, std::string_view operand) {
   return argument != nullptr && !argument->is_none();
 }
 
-at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand) {
-  const GraphInput* input = input_behind(node, operand);
-  if (input == nullptr) return {};
-  return constant_operand(module, node, operand, mutated_tensor_names(module.graph()));
-}
-
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
                             const std::vector<std::string>& written) {
   const GraphInput* input = input_behind(node, operand);

@@ -4,15 +4,14 @@
 #include <ATen/core/Tensor.h>
 
 #include <string>
+#include <vector>
 
 #include "halftone/graph_module.h"
 
 namespace halftone::ptq {
 
 /// The stored tensor behind an operand; undefined where it is absent, computed, given by the caller or
-/// written by the model.
-at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand);
-/// The same for many nodes of one graph: `written` is mutated_tensor_names() of it.
+/// written by the model. `written`: mutated_tensor_names() of the graph, once for all of its nodes.
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
                             const std::vector<std::string>& written);
 /// The name that tensor is stored by, or "".

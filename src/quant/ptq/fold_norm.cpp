@@ -57,12 +57,12 @@ struct NormNumbers {
 };
 
 /// Undefined mean where something is not constant.
-NormNumbers numbers_of(const GraphModule& module, const Node& norm) {
+NormNumbers numbers_of(const GraphModule& module, const Node& norm, const std::vector<std::string>& written) {
   NormNumbers numbers;
-  const at::Tensor mean = constant_operand(module, norm, "running_mean");
-  numbers.variance = constant_operand(module, norm, "running_var");
-  numbers.gamma = constant_operand(module, norm, "weight");
-  numbers.beta = constant_operand(module, norm, "bias");
+  const at::Tensor mean = constant_operand(module, norm, "running_mean", written);
+  numbers.variance = constant_operand(module, norm, "running_var", written);
+  numbers.gamma = constant_operand(module, norm, "weight", written);
+  numbers.beta = constant_operand(module, norm, "bias", written);
   const auto eps = epsilon_of(norm);
   const bool unknown = (has_operand(norm, "weight") && !numbers.gamma.defined()) ||
                        (has_operand(norm, "bias") && !numbers.beta.defined());
@@ -89,25 +89,26 @@ void set_weight(GraphModule& module, Node& layer, const std::string& operand, co
 
 }  // namespace
 
-bool can_fold(const GraphModule& module, const Node& layer, const Node& norm) {
+bool can_fold(const GraphModule& module, const Node& layer, const Node& norm,
+              const std::vector<std::string>& written) {
   const Argument* training = norm.try_input("training");
   const bool* flag = training != nullptr ? training->get_if<bool>() : nullptr;
   if (!norm.is("aten::batch_norm") || flag == nullptr || *flag) return false;
-  const at::Tensor weight = constant_operand(module, layer, "weight");
+  const at::Tensor weight = constant_operand(module, layer, "weight", written);
   if (!weight.defined() || weight.scalar_type() != at::kFloat || groups_of(layer) < 1) return false;
-  if (has_operand(layer, "bias") && !constant_operand(module, layer, "bias").defined()) return false;
+  if (has_operand(layer, "bias") && !constant_operand(module, layer, "bias", written).defined()) return false;
   // Batch norm takes dimension 1 for channels, a linear the last one.
   const auto& meta = layer.output()->meta();
   if (is_linear(layer) && (!meta || meta->sizes.size() != 2)) return false;
-  const NormNumbers numbers = numbers_of(module, norm);
+  const NormNumbers numbers = numbers_of(module, norm, written);
   return numbers.mean.defined() && numbers.mean.numel() == output_channels(layer, weight);
 }
 
-void fold_norm(GraphModule& module, Node& layer, Node& norm) {
+void fold_norm(GraphModule& module, Node& layer, Node& norm, const std::vector<std::string>& written) {
   const at::NoGradGuard no_grad;
-  const NormNumbers numbers = numbers_of(module, norm);
-  const at::Tensor weight = constant_operand(module, layer, "weight");
-  at::Tensor bias = constant_operand(module, layer, "bias");
+  const NormNumbers numbers = numbers_of(module, norm, written);
+  const at::Tensor weight = constant_operand(module, layer, "weight", written);
+  at::Tensor bias = constant_operand(module, layer, "bias", written);
   if (!numbers.mean.defined() || !weight.defined())
     fail(ErrorCode::kInternal, "%{} cannot be folded", norm.output()->name());
   if (!bias.defined()) bias = at::zeros_like(numbers.mean);

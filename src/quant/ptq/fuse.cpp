@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "graph/functionalize.h"
+#include "graph/mutation.h"
 #include "halftone/ptq.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
@@ -50,6 +51,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
     check_fuser(*each);
     with_method.push_back(each);
   }
+  const std::vector<std::string> written = mutated_tensor_names(module.graph());
   std::vector<std::string> folded;
   for (const PatternMatch& match : find_matches(units, with_method)) {
     std::vector<Unit*> parts;
@@ -62,7 +64,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
       }
     }
     if (norm != nullptr) {
-      if (!can_fold(module, *match.root->root, *norm->root)) continue;
+      if (!can_fold(module, *match.root->root, *norm->root, written)) continue;
       folded.push_back(norm->layer);
       Value* before = norm->output();
       Value* after = match.root->output();
@@ -70,7 +72,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
         std::replace(unit->args.begin(), unit->args.end(), before, after);
       Node& node = *norm->root;
       units.erase(norm);
-      fold_norm(module, *match.root->root, node);
+      fold_norm(module, *match.root->root, node, written);
     }
     if (parts.size() > 1) units.fuse(parts, match.root, fused_type(*match.config));
   }

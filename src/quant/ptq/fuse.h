@@ -17,9 +17,10 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
 
 /// Whether a norm's numbers can go into the layer's weight: an inference norm, all of it constant, of
 /// matching sizes.
-bool can_fold(const GraphModule& module, const Node& layer, const Node& norm);
+bool can_fold(const GraphModule& module, const Node& layer, const Node& norm,
+              const std::vector<std::string>& written);
 /// Writes the folded weight and bias into module and graph; the norm's users read the layer instead, and the
 /// norm is erased.
-void fold_norm(GraphModule& module, Node& layer, Node& norm);
+void fold_norm(GraphModule& module, Node& layer, Node& norm, const std::vector<std::string>& written);
 
 }  // namespace halftone::ptq

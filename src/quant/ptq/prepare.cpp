@@ -5,6 +5,7 @@
 
 #include "base/errors.h"
 #include "graph/functionalize.h"
+#include "graph/mutation.h"
 #include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
@@ -69,7 +70,7 @@ MatchedPattern describe_match(const PatternMatch& match) {
 }
 
 /// Why the match stays float, or "". Sets what the plan needs to know of it.
-std::string decide_match(const PtqPlan& plan, PlannedMatch& planned,
+std::string decide_match(const PtqPlan& plan, PlannedMatch& planned, const std::vector<std::string>& written,
                          const std::unordered_map<const Unit*, QConfigMapping::Value>& qconfigs) {
   const PatternMatch& match = planned.match;
   for (const Unit* unit : match.units) {
@@ -87,7 +88,7 @@ std::string decide_match(const PtqPlan& plan, PlannedMatch& planned,
   planned.quantizes_weight = weighted && planned.qconfig->weight.dtype != ConfigDType::kFloat32;
   if (planned.quantizes_weight && !is_quantized_dtype(planned.qconfig->weight.dtype))
     return fmt::format("weights of {} are not made here", to_string(planned.qconfig->weight.dtype));
-  if (planned.quantizes_weight && !constant_operand(*plan.module, root, "weight").defined())
+  if (planned.quantizes_weight && !constant_operand(*plan.module, root, "weight", written).defined())
     return "its weight is computed, not stored";
   if (dtype == ConfigDType::kFloat32) return planned.quantizes_weight ? "" : "its qconfig quantizes nothing";
   std::vector<Value*> inputs = match.inputs();
@@ -139,10 +140,11 @@ std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMappi
   find_written_values(*plan);
   run_example(*plan, example);
   const auto qconfigs = qconfigs_of(*plan->units, mapping);
+  const auto written = mutated_tensor_names(plan->module->graph());
   for (PatternMatch& match : find_matches(*plan->units, in_order_of_matching(plan->configs))) {
     PlannedMatch planned{std::move(match), {}, {}, false};
     planned.info = describe_match(planned.match);
-    planned.info.reason = decide_match(*plan, planned, qconfigs);
+    planned.info.reason = decide_match(*plan, planned, written, qconfigs);
     planned.info.quantized = planned.info.reason.empty();
     plan->matches.push_back(std::move(planned));
   }

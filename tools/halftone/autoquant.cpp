@@ -53,8 +53,11 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--include", request.include, "Only layers whose whole name matches")
-      ->type_name("REGEX");
-  command.add_option("--exclude", request.exclude, "Not these layers")->type_name("REGEX");
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
+  command.add_option("--exclude", request.exclude, "Not these layers")
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
   command.add_option("--time-limit", request.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
@@ -101,7 +104,7 @@ void add_autoquant(CLI::App& app, CommandLine& line) {
   command->add_option("--plan", request.plan, "Replay this plan: nothing is measured")
       ->type_name("P.json")
       ->excludes(plan_out);
-  command->add_option("-o,--output", request.output, "The checkpoint to write")->type_name("OUT.ht");
+  add_output_options(*command, request.output, "The checkpoint to write");
   add_common_options(*command, line.common);
   command->callback([actions, command, &line] {
     check_replay(*command);

@@ -6,6 +6,7 @@
 
 #include "command_line.h"
 #include "halftone/autoquant.h"
+#include "output_file.h"
 
 namespace halftone::cli {
 
@@ -24,10 +25,10 @@ struct AutoquantRequest {
   bool no_cache = false;
   std::string plan_out;
   std::string plan;  ///< to replay
-  std::string output;
+  OutputOptions output;
 };
 
-/// Plans, or reads a plan, and writes what is asked for. kInvalidArgument where nothing is.
+/// Plans, or reads a plan, and writes what is asked for. UsageError where nothing is.
 void run_autoquant(const AutoquantRequest& request, const CommonOptions& common, Console& console);
 
 void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& common, Console& console);

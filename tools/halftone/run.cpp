@@ -21,6 +21,7 @@
 #include "halftone/table.h"
 #include "inputs.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "outputs.h"
 #include "profiling.h"
 #include "stored_backend.h"
@@ -58,6 +59,7 @@ struct RunOptions {
   ModelOptions model;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
+  bool force = false;   ///< write outputs over inputs
   std::string backend;  ///< empty: "stored" where the file has one, else "eager"
   std::vector<std::string> disabled_passes;
   int repeat = 0;
@@ -95,6 +97,12 @@ void check_backend_options(const RunOptions& options) {
   if (options.profile.tables) refuse("--profile");
   if (!options.profile.trace_path.empty()) refuse("--trace");
   if (options.deterministic) refuse("--deterministic");
+}
+
+void check_passes(const RunOptions& options) {
+  std::vector<std::string> known;
+  for (const PassInfo& pass : compile_passes()) known.push_back(pass.name);
+  for (const std::string& pass : options.disabled_passes) require_known("--disable-pass", pass, known);
 }
 
 /// All calls in order, from a reset state; milliseconds in the model alone.
@@ -211,7 +219,11 @@ void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::I
 }
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
-  check_trace_path(options.profile);
+  std::vector<std::string> written = options.outputs;
+  written.push_back(options.profile.trace_path);
+  for (const std::string& path : written)
+    require_writable({path, options.force}, {options.model.path, options.inputs});
+  check_passes(options);
   Runner runner = make_runner(options, console);
   Session& session = runner.session;
   const GraphModule& module = session.module();
@@ -255,6 +267,7 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->type_name("F.safetensors")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_force_option(*command, options->force);
   command
       ->add_option("--backend", options->backend,
                    fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "

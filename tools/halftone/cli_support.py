@@ -91,6 +91,13 @@ class Writer(nn.Module):
         return x.sum()
 
 
+class Branch(nn.Module):
+    """Control flow, which is not compiled."""
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
+
+
 class NotFinite(nn.Module):
     """Half of its result is NaN: logarithms of negative numbers."""
 
@@ -149,6 +156,7 @@ def export_without_samples():
 EXPORTERS = {
     "classifier": export_classifier,
     "block": export_block,
+    "branch": lambda: torch.export.export(Branch(), (torch.ones(3),)),
     "counter": lambda: torch.export.export(Counter(), (torch.ones(3),)),
     "writer": lambda: torch.export.export(Writer(), (torch.ones(2), torch.ones(2))),
     "no_samples": export_without_samples,

@@ -15,7 +15,6 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/compile.h"
 #include "halftone/error.h"
 #include "halftone/graph_module.h"
 #include "halftone/table.h"
@@ -24,7 +23,7 @@
 #include "output_file.h"
 #include "outputs.h"
 #include "profiling.h"
-#include "stored_backend.h"
+#include "runner.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -45,35 +44,22 @@ constexpr const char* kRunExamples = R"(Examples:
   halftone run model.pt2
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
-  halftone run model.pt2 --backend halftone --repeat 100
-  halftone run model.ht --backend halftone --profile --trace trace.json
+  halftone run model.pt2 --repeat 100
+  halftone run model.ht --profile --trace trace.json
   halftone run tuned.ht --repeat 100
   halftone run model.pt2 --repeat 100 --threads 2 --json)";
 
-const std::vector<std::string>& known_backends() {
-  static const std::vector<std::string> names = {"eager", "halftone", "stored"};
-  return names;
-}
-
 struct RunOptions {
-  ModelOptions model;
+  RunnerOptions runner;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  bool force = false;   ///< write outputs over inputs
-  std::string backend;  ///< empty: "stored" where the file has one, else "eager"
-  std::vector<std::string> disabled_passes;
+  bool force = false;  ///< write outputs over inputs
   int repeat = 0;
   double duration = 0;  ///< seconds; 0: not by time
   bool timed() const { return repeat > 0 || duration > 0; }
   ProfileRequest profile;
   bool deterministic = false;
 };
-
-std::string check_backend(const std::string& name) {
-  const auto& known = known_backends();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  return fmt::format("unknown backend '{}'; known: {}", name, fmt::join(known, ", "));
-}
 
 void check_files(const RunOptions& options) {
   const size_t calls = std::max<size_t>(options.inputs.size(), 1);
@@ -87,22 +73,27 @@ void check_files(const RunOptions& options) {
   }
 }
 
-/// What the interpreter does not have must not be ignored in silence.
-void check_backend_options(const RunOptions& options) {
-  if (options.backend == "halftone") return;
-  const auto refuse = [](const char* option) {
-    throw CLI::ValidationError(option, "needs --backend halftone");
-  };
-  if (!options.disabled_passes.empty()) refuse("--disable-pass");
-  if (options.profile.tables) refuse("--profile");
-  if (!options.profile.trace_path.empty()) refuse("--trace");
-  if (options.deterministic) refuse("--deterministic");
+/// The option that only compiled models have; "" where none is given.
+std::string compiled_only(const RunOptions& options) {
+  if (!options.runner.disabled_passes.empty()) return "--disable-pass";
+  if (options.profile.tables) return "--profile";
+  if (!options.profile.trace_path.empty()) return "--trace";
+  return options.deterministic ? "--deterministic" : "";
 }
 
-void check_passes(const RunOptions& options) {
-  std::vector<std::string> known;
-  for (const PassInfo& pass : compile_passes()) known.push_back(pass.name);
-  for (const std::string& pass : options.disabled_passes) require_known("--disable-pass", pass, known);
+/// It must not be ignored in silence.
+void check_backend_options(const RunOptions& options) {
+  const std::string& backend = options.runner.backend;
+  const std::string option = compiled_only(options);
+  if (!option.empty() && !backend.empty() && backend != "halftone")
+    throw CLI::ValidationError(option, "needs --backend halftone");
+}
+
+void require_compiled(const RunOptions& options, const Runner& runner) {
+  const std::string option = compiled_only(options);
+  if (!option.empty() && !runner.compiled)
+    throw UsageError(fmt::format("{} needs --backend halftone: {} runs as {}", option,
+                                 options.runner.model.path, runner.backend));
 }
 
 /// All calls in order, from a reset state; milliseconds in the model alone.
@@ -169,43 +160,6 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   report["calls_per_second"] = per_second;
 }
 
-/// What runs the calls.
-struct Runner {
-  std::string backend;
-  Session session;
-  std::shared_ptr<const CompiledModel> compiled = nullptr;  ///< what runs them with --backend halftone
-};
-
-Runner make_runner(const RunOptions& options, Console& console) {
-  if (options.backend.empty() || options.backend == "stored") {
-    if (const std::optional<Backend> backend = try_stored_backend(options.model)) {
-      console.detail(fmt::format("as it was saved: {}", backend->describe()));
-      return {backend->describe(), backend->session()};
-    }
-    if (!options.backend.empty()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: no backend was saved with it: give --backend eager or halftone",
-                              options.model.path));
-    }
-  }
-  const std::shared_ptr<const GraphModule> module = open_model(options.model);
-  if (options.backend != "halftone") return {"eager", Session(module)};
-  auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
-  for (const std::string& line : compiled->log()) console.detail(line);
-  return {options.backend, Session(module, compiled), compiled};
-}
-
-/// What did not become native: a whole graph that is interpreted is worth a message, single operators with
-/// --verbose.
-void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
-                      Console& console) {
-  const PlanReport report = compiled.report(inputs);
-  if (!report.interpreted.empty()) {
-    console.info(fmt::format("the whole graph runs in the interpreter: {}", report.interpreted));
-  }
-  for (const std::string& line : report.left_to_aten) console.detail(fmt::format("left to ATen: {}", line));
-}
-
 /// Native steps give the same bytes for every number of threads; ATen promises that for none of its own.
 void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
                          Console& console, Json& report) {
@@ -222,9 +176,10 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
   std::vector<std::string> written = options.outputs;
   written.push_back(options.profile.trace_path);
   for (const std::string& path : written)
-    require_writable({path, options.force}, {options.model.path, options.inputs});
-  check_passes(options);
-  Runner runner = make_runner(options, console);
+    require_writable({path, options.force}, {options.runner.model.path, options.inputs});
+  check_passes(options.runner.disabled_passes);
+  Runner runner = make_runner(options.runner, console);
+  require_compiled(options, runner);
   Session& session = runner.session;
   const GraphModule& module = session.module();
   for (const std::string& note : module.notes) console.detail(note);
@@ -233,7 +188,7 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
   Json results = run_calls(session, calls, options, common.json, console);
   if (compiled) say_what_is_left(*compiled, copy_for_call(module, calls.front()), console);
   Json report = {
-      {"model", options.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
+      {"model", options.runner.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
   if (options.deterministic)
     say_what_may_differ(*compiled, copy_for_call(module, calls.front()), console, report);
   if (!common.json && options.outputs.empty()) console.result(fmt::format("backend: {}\n", runner.backend));
@@ -256,7 +211,7 @@ void add_run(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", kRunDescription);
   command->footer(kRunExamples);
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->runner.model);
   command
       ->add_option("--inputs", options->inputs,
                    "Inputs of a call; may be repeated (default: the model's sample inputs)")
@@ -268,15 +223,9 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_force_option(*command, options->force);
+  add_backend_option(*command, options->runner.backend);
   command
-      ->add_option("--backend", options->backend,
-                   fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "
-                               "file, as tune does; else eager)",
-                               fmt::join(known_backends(), ", ")))
-      ->type_name("NAME")
-      ->check(CLI::Validator(check_backend, ""));
-  command
-      ->add_option("--disable-pass", options->disabled_passes,
+      ->add_option("--disable-pass", options->runner.disabled_passes,
                    "Compile without this pass (--backend halftone); may be repeated")
       ->type_name("NAME")
       ->expected(1)

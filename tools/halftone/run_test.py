@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, classifier, classifier_inputs, export, main, rewrite_ht
 
-export("classifier", "block", "counter", "not_finite", "writer", "no_samples")
+export("classifier", "block", "branch", "counter", "not_finite", "writer", "no_samples")
 
 
 class Run(CliTest):
@@ -89,10 +89,10 @@ class Run(CliTest):
         self.assertIn("reset state", done.stdout)
         report = json.loads(lines[-1])
         self.assertEqual((report["repeat"], report["threads"], report["backend"], report["model"]),
-                         (5, 1, "eager", "counter.pt2"))
+                         (5, 1, "halftone", "counter.pt2"))
         self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"] <= report["p99_ms"])
         self.assertAlmostEqual(report["calls_per_second"], 1e3 / report["mean_ms"])
-        for words in ("backend: eager", "5 repetitions of one call", "p99", "calls per second"):
+        for words in ("backend: halftone", "5 repetitions of one call", "p99", "calls per second"):
             self.assertIn(words, done.stdout)
 
     def test_several_calls_are_timed_together_and_said_to_be(self):
@@ -183,14 +183,32 @@ class HalftoneBackend(CliTest):
     """What run has for compiled models only."""
 
     def test_passes_are_the_halftone_backends(self):
-        self.fails(2, "run", "classifier.pt2", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
+        self.fails(2, "run", "classifier.pt2", "--backend", "eager", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
         self.fails(2, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
         done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_up", "--verbose")
         self.assertIn("fuse_linear", done.stderr)
 
     def test_what_only_the_halftone_backend_can_is_refused_elsewhere(self):
         for option in (["--profile"], ["--trace", "t.json"], ["--deterministic"]):
-            self.fails(2, "run", "classifier.pt2", *option, says=[option[0], "--backend halftone"])
+            self.fails(2, "run", "classifier.pt2", "--backend", "eager", *option, says=[option[0], "--backend halftone"])
+            self.fails(2, "run", GOLDEN / "v2_backend_int8dq.ht", *option,
+                       says=[option[0], "--backend halftone", "runs as QuantBackend"])
+
+    def test_files_without_a_backend_are_compiled(self):
+        self.ok("quantize", "block.pt2", "--scheme", "int8wo", "-o", "block.ht")
+        for model in ("block.pt2", "block.ht"):
+            done = self.ok("run", model, "--outputs", "default.safetensors", "--json")
+            self.assertEqual((json.loads(done.stdout)["backend"], done.stderr), ("halftone", "halftone: wrote default.safetensors\n"))
+            self.ok("run", model, "--backend", "halftone", "--outputs", "asked.safetensors")
+            self.ok("run", model, "--backend", "eager", "--outputs", "eager.safetensors")
+            default, asked, eager = (load_file(FOLDER / f"{name}.safetensors")["output_0"] for name in ("default", "asked", "eager"))
+            torch.testing.assert_close(default, asked, rtol=0, atol=0)
+            torch.testing.assert_close(default, eager, rtol=1e-5, atol=1e-5)
+        self.ok("run", "block.pt2", "--profile")
+
+    def test_what_cannot_be_compiled_says_why(self):
+        done = self.ok("run", "branch.pt2", "--json")
+        self.assertIn("the whole graph runs in the interpreter: builtin::cond", done.stderr)
 
     def test_profile_and_trace(self):
         trace = FOLDER / "trace.json"

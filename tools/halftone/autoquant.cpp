@@ -28,13 +28,9 @@ constexpr const char* kAutoquantExamples = R"(Examples:
   halftone autoquant --show-cache)";
 
 void add_measuring(CLI::App& command, AutoquantRequest& request) {
-  command
-      .add_option("--inputs", request.inputs,
-                  "A call to calibrate with; may be repeated, with other shapes too\n"
-                  "(default: the model's sample inputs)")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(command, request.inputs,
+                    "A call to calibrate with; may be repeated, with other shapes too\n"
+                    "(default: the model's sample inputs)");
   command
       .add_option("--schemes", request.schemes,
                   fmt::format("Only these, commas between, of {}\n(default: {})", "autoquant's list",
@@ -71,8 +67,8 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
 /// What a replayed plan has no use for would be ignored in silence.
 void check_replay(const CLI::App& command) {
   if (command.count("--plan") == 0) return;
-  for (const char* option : {"--inputs", "--schemes", "--min-cosine", "--min-layer-cosine", "--include",
-                             "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
+  for (const char* option : {"--inputs", "--shapes", "--schemes", "--min-cosine", "--min-layer-cosine",
+                             "--include", "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
     if (command.count(option) > 0)
       throw CLI::ValidationError(option, "does not go with --plan, which measures nothing");
   }

@@ -104,7 +104,7 @@ void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
 void run_autoquant(const AutoquantRequest& request, const CommonOptions& common, Console& console) {
   if (request.output.path.empty() && request.plan_out.empty())
     throw UsageError("-o OUT.ht is missing (or --plan-out P.json)");
-  FilesRead read{request.model.path, request.inputs};
+  FilesRead read{request.model.path, request.inputs.files};
   read.others.push_back(request.plan);
   for (const std::string& path : {request.output.path, request.plan_out})
     require_writable({path, request.output.force}, read);

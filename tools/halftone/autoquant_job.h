@@ -6,13 +6,14 @@
 
 #include "command_line.h"
 #include "halftone/autoquant.h"
+#include "inputs.h"
 #include "output_file.h"
 
 namespace halftone::cli {
 
 struct AutoquantRequest {
   ModelOptions model;
-  std::vector<std::string> inputs;
+  InputOptions inputs;
   std::vector<std::string> schemes;
   double min_cosine = AutoquantOptions{}.least_cosine;
   double min_layer_cosine = AutoquantOptions{}.least_layer_cosine;

@@ -43,6 +43,8 @@ constexpr const char* kRunDescription =
 constexpr const char* kRunExamples = R"(Examples:
   halftone run model.pt2
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
+  halftone run model.pt2 --shapes input_ids:1x128,attention_mask:1x128 --repeat 50
+  halftone run model.pt2 --inputs in.npz --outputs out.npz
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
   halftone run model.pt2 --repeat 100
   halftone run model.ht --profile --trace trace.json
@@ -51,7 +53,7 @@ constexpr const char* kRunExamples = R"(Examples:
 
 struct RunOptions {
   RunnerOptions runner;
-  std::vector<std::string> inputs;
+  InputOptions inputs;
   std::vector<std::string> outputs;
   bool force = false;  ///< write outputs over inputs
   int repeat = 0;
@@ -62,7 +64,7 @@ struct RunOptions {
 };
 
 void check_files(const RunOptions& options) {
-  const size_t calls = std::max<size_t>(options.inputs.size(), 1);
+  const size_t calls = options.inputs.calls();
   if (!options.outputs.empty() && options.outputs.size() != calls) {
     throw CLI::ValidationError("--outputs",
                                fmt::format("{} given for {} call{}: there must be one for each --inputs",
@@ -176,7 +178,7 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
   std::vector<std::string> written = options.outputs;
   written.push_back(options.profile.trace_path);
   for (const std::string& path : written)
-    require_writable({path, options.force}, {options.runner.model.path, options.inputs});
+    require_writable({path, options.force}, {options.runner.model.path, options.inputs.files});
   check_passes(options.runner.disabled_passes);
   Runner runner = make_runner(options.runner, console);
   require_compiled(options, runner);
@@ -212,14 +214,14 @@ void add_run(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("run", kRunDescription);
   command->footer(kRunExamples);
   add_model_options(*command, options->runner.model);
+  add_input_options(*command, options->inputs,
+                    "Inputs of a call: .safetensors, .npz, .npy; may be repeated\n"
+                    "(default: the model's sample inputs)");
   command
-      ->add_option("--inputs", options->inputs,
-                   "Inputs of a call; may be repeated (default: the model's sample inputs)")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--outputs", options->outputs, "Where a call's results go: one for each --inputs")
-      ->type_name("F.safetensors")
+      ->add_option("--outputs", options->outputs,
+                   "Where a call's results go: one for each --inputs; .safetensors, .npz,\n"
+                   ".npy (one result)")
+      ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   add_force_option(*command, options->force);

@@ -54,7 +54,7 @@ struct TuneRequest {
   std::string strategy = "throughput";
   std::vector<std::string> backends;
   std::vector<std::string> schemes;
-  std::vector<std::string> inputs;
+  InputOptions inputs;
   std::string candidate;
   std::optional<double> budget_ms;
   std::optional<double> min_cosine;
@@ -171,7 +171,10 @@ void print(const Outcome& outcome, const TuneRequest& options, const CommonOptio
   if (options.by_submodule) console.result(parts_text(outcome.parts) + "\n");
   std::string last = gain_text(report);
   if (!output.empty()) {
-    const std::string inputs = options.inputs.empty() ? "" : " --inputs " + options.inputs.front();
+    const InputOptions& given = options.inputs;
+    std::string inputs;
+    if (!given.files.empty()) inputs = " --inputs " + given.files.front();
+    if (!given.shapes.empty()) inputs = " --shapes " + given.shapes.front();
     last += fmt::format("; written: {} ({}); to run it: halftone run {}{}", output, describe_bytes(bytes),
                         output, inputs);
   }
@@ -185,7 +188,7 @@ bool breaks_budget(const TuneRequest& options, const TuneReport& report) {
 
 int tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
   for (const std::string& path : {options.output.path, options.report})
-    require_writable({path, options.output.force}, {options.model.path, options.inputs});
+    require_writable({path, options.output.force}, {options.model.path, options.inputs.files});
   const Strategy strategy = strategy_by_name(
       options.strategy,
       {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
@@ -207,7 +210,7 @@ int tune(const TuneRequest& options, const CommonOptions& common, Console& conso
   }
   // The file's own sample inputs may go on into the next one; calls that the user brought are only shapes.
   if (!options.output.path.empty()) {
-    save(outcome.result.backend, options.output.path, {.sample_data = options.inputs.empty()});
+    save(outcome.result.backend, options.output.path, {.sample_data = options.inputs.files.empty()});
   }
   if (!options.report.empty()) {
     write_text(options.report, outcome.result.report.to_json() + "\n");
@@ -290,13 +293,9 @@ void add_choices(CLI::App& command, TuneRequest& options) {
 }
 
 void add_effort(CLI::App& command, TuneRequest& options) {
-  command
-      .add_option("--inputs", options.inputs,
-                  "A call to tune for; may be repeated, with other shapes too (default: the\n"
-                  "model's sample inputs). The last fifth is held out for checking")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(command, options.inputs,
+                    "A call to tune for; may be repeated, with other shapes too (default: the\n"
+                    "model's sample inputs). The last fifth is held out for checking");
   command.add_option("--time-limit", options.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()

@@ -82,6 +82,8 @@ void add_autoquant(CLI::App& app, CommandLine& line);
 void add_backends(CLI::App& app, CommandLine& line);
 void add_bench(CLI::App& app, CommandLine& line);
 void add_bench_child(CLI::App& app, CommandLine& line);
+void add_compare(CLI::App& app, CommandLine& line);
+void add_completion(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);

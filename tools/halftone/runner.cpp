@@ -38,9 +38,9 @@ const std::vector<std::string>& run_backends() {
   return names;
 }
 
-void add_backend_option(CLI::App& command, std::string& backend) {
+void add_backend_option(CLI::App& command, std::string& backend, const std::string& name) {
   command
-      .add_option("--backend", backend,
+      .add_option(name, backend,
                   fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "
                               "file, as tune does; else halftone; eager where that cannot)",
                               fmt::join(run_backends(), ", ")))

@@ -28,8 +28,8 @@ struct Runner {
 
 /// "eager", "halftone", "stored".
 const std::vector<std::string>& run_backends();
-/// Puts --backend on a subcommand.
-void add_backend_option(CLI::App& command, std::string& backend);
+/// Puts --backend, or an option of another name for the same, on a subcommand.
+void add_backend_option(CLI::App& command, std::string& backend, const std::string& name = "--backend");
 
 /// UsageError for a pass that nobody knows; before the model is opened.
 void check_passes(const std::vector<std::string>& disabled);

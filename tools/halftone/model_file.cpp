@@ -47,6 +47,10 @@ bool is_checkpoint_file(const std::string& path) {
   return kind_of(path, read_file_start(path, kHead)) == FileKind::kHalftone;
 }
 
+bool is_exported_file(const std::string& path) {
+  return kind_of(path, read_file_start(path, kHead)) == FileKind::kPt2;
+}
+
 void prepare_to_open(const ModelOptions& options) {
   const std::string& path = options.path;
   std::error_code ignored;

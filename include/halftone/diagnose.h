@@ -25,6 +25,13 @@ struct ErrorMeasure {
   bool is_exact() const { return differing_not_finite == 0 && max_error == 0; }
 };
 
+/// Of two tensors with the same sizes, whatever their types.
+ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got);
+/// kUnsupported where two answers to the same call, `first` and `second` (all their tensors), differ by more
+/// than rounding: nothing can be compared with such a model.
+void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
+                          const std::vector<at::Tensor>& second);
+
 struct LayerDiagnosis {
   LayerInfo layer;
   QuantConfig config;

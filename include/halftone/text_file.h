@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace halftone {
 
@@ -16,5 +17,8 @@ std::string read_text_file(const std::string& path, size_t most = kLongestTextFi
 /// The first bytes of a file, as many as there are up to `bytes`. Refuses what read_text_file() refuses, but
 /// for the size.
 std::string read_file_start(const std::string& path, size_t bytes);
+
+/// What a file with these first bytes seems to be, for messages: "a Python pickle", "an empty file".
+std::string_view file_kind(std::string_view head);
 
 }  // namespace halftone

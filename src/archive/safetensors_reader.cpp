@@ -8,6 +8,7 @@
 #include "archive/safetensors.h"
 #include "archive/safetensors_format.h"
 #include "base/json.h"
+#include "halftone/text_file.h"
 
 namespace halftone {
 namespace {
@@ -106,8 +107,10 @@ std::string_view read_header(std::span<const std::byte> bytes, const std::string
   ByteReader reader(bytes, file);
   const auto length = reader.read<uint64_t>("header length");
   if (length > kLongestSafetensorsHeader) {
-    fail(ErrorCode::kCorruptFile, "{}: header length {} is more than {}: not a safetensors file?", file,
-         length, kLongestSafetensorsHeader);
+    const std::string_view head(reinterpret_cast<const char*>(bytes.data()),
+                                std::min<size_t>(bytes.size(), 16));
+    fail(ErrorCode::kCorruptFile, "{}: header length {} is more than {}: not a safetensors file? This is {}",
+         file, length, kLongestSafetensorsHeader, file_kind(head));
   }
   const auto text = reader.read_text(static_cast<size_t>(length), "header");
   if (text.empty() || text.front() != '{')

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/errors.h"
+#include "capture/describe_pt2.h"
 #include "capture/pt2_archive.h"
 #include "capture/pt2_graph.h"
 #include "capture/sample_inputs.h"
@@ -17,17 +18,6 @@
 
 namespace halftone {
 namespace {
-
-void check_schema_version(Pt2Context& context, const JsonCursor& program) {
-  const JsonCursor version = program.at("schema_version");
-  const int64_t major = version.at("major").get_int();
-  context.schema_minor = version.at("minor").get_int();
-  if (major != kKnownSchemaMajor || context.schema_minor < 0) {
-    fail(ErrorCode::kUnsupported,
-         "{}: schema version {}.{}; this program knows {}.0 to {}.{}, which torch 2.13 to 2.15 write",
-         context.file, major, context.schema_minor, kKnownSchemaMajor, kKnownSchemaMajor, kKnownSchemaMinor);
-  }
-}
 
 struct CallDescription {
   CallSpec call;
@@ -130,13 +120,7 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   context.file = path;
   const nlohmann::json document = archive.json_member(archive.model_path());
   const JsonCursor program(document, archive.place(archive.model_path()) + ": $");
-  check_schema_version(context, program);
-  require_known_keys(context, program,
-                     {"graph_module", "opset_version", "range_constraints", "schema_version", "verifiers",
-                      "torch_version", "guards_code"});
-  const JsonCursor graph_module = program.at("graph_module");
-  require_known_keys(context, graph_module,
-                     {"graph", "signature", "module_call_graph", "metadata", "treespec_namedtuple_fields"});
+  const JsonCursor graph_module = open_program(context, program);
   collect_unsupported(context, graph_module.at("graph"));
   throw_if_unsupported(path, context.unsupported);
 
@@ -165,11 +149,11 @@ std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& op
   return module;
 }
 
-}  // namespace
-
-std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options) {
+/// What `read` gives; whatever it throws as a typed error about the file.
+template <typename Read>
+auto with_typed_errors(const std::string& path, const Read& read) {
   try {
-    return load(path, options);
+    return read();
   } catch (const Error& error) {
     throw Error(error.code(), bounded_message(error.what()));
   } catch (const c10::Error& error) {
@@ -180,6 +164,16 @@ std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions
   } catch (const std::exception& error) {
     fail(ErrorCode::kInternal, "{}: {}", path, error.what());
   }
+}
+
+}  // namespace
+
+std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options) {
+  return with_typed_errors(path, [&] { return load(path, options); });
+}
+
+Pt2Description describe_pt2(const std::string& path) {
+  return with_typed_errors(path, [&] { return describe(path); });
 }
 
 }  // namespace halftone

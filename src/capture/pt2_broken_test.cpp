@@ -183,6 +183,10 @@ std::vector<Case> graph_cases() {
        "torch.ops.mylib.magic.default in layer \"first\": unknown operator; if a library registers it, load "
        "that with "
        "--load-library"},
+      {"subclass_operator",
+       set(kModel, kGraph + "/nodes/1/target", "torch.ops.export.access_subclass_inner_tensor.default"),
+       kUnsupported,
+       "unwraps a tensor subclass, as torchao's quantize_ makes: save exported.run_decompositions()"},
       {"unknown_aten_operator", set(kModel, kGraph + "/nodes/1/target", "torch.ops.aten.magic.default"),
        kUnsupported, "no such operator"},
       {"from_file", set(kModel, kGraph + "/nodes/1/target", "torch.ops.aten.from_file.default"), kUnsupported,

@@ -25,6 +25,10 @@ std::string why_unsupported_target(const std::string& target) {
   const std::string ours = graph_target(target);
   if (ours.empty()) return "not an operator";
   if (try_builtin(ours) || try_operator(ours)) return why_refused_in_files(ours);
+  if (ours.starts_with("export::"))
+    return "unwraps a tensor subclass, as torchao's quantize_ makes: save exported.run_decompositions(), or "
+           "let "
+           "Halftone quantize the float model";
   if (is_torch_namespace(ours)) return "this libtorch has no such operator";
   return "unknown operator; if a library registers it, load that with --load-library";
 }

@@ -2,16 +2,55 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "archive/numpy.h"
 #include "archive/safetensors.h"
 #include "base/errors.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
 
+namespace {
+
+at::Tensor tensor_of(const NumpyArray& array, const std::shared_ptr<FileBytes>& owner) {
+  if (!array.fortran_order) return tensor_on_bytes(array.bytes, array.dtype, array.shape, owner);
+  // Column-major is row-major with the sizes the other way round.
+  const std::vector<int64_t> reversed(array.shape.rbegin(), array.shape.rend());
+  std::vector<int64_t> back(array.shape.size());
+  for (size_t i = 0; i < back.size(); ++i) back[i] = static_cast<int64_t>(back.size() - 1 - i);
+  return tensor_on_bytes(array.bytes, array.dtype, reversed, owner).permute(back).contiguous();
+}
+
+TensorFile load_numpy(const std::shared_ptr<FileBytes>& file) {
+  TensorFile result;
+  std::vector<NumpyArray> arrays;
+  if (is_npy(file->bytes())) {
+    arrays.push_back(read_npy(file->bytes(), file->name()));
+  } else {
+    arrays = read_npz(file->bytes(), file->name());
+  }
+  for (const NumpyArray& array : arrays) result.tensors.emplace(array.name, tensor_of(array, file));
+  return result;
+}
+
+/// The name's extension decides what is written.
+void write_entries(const std::string& path, std::vector<SafetensorsTensor> entries,
+                   const std::map<std::string, std::string>& metadata) {
+  if (path.ends_with(".npz")) return write_npz(path, entries);
+  if (!path.ends_with(".npy")) return write_safetensors(path, std::move(entries), metadata);
+  if (entries.size() != 1)
+    fail(ErrorCode::kUnsupported, "{}: a .npy file holds one array, here are {}: write a .npz file", path,
+         entries.size());
+  write_npy(path, entries.front());
+}
+
+}  // namespace
+
 TensorFile load_tensors(const std::string& path, bool map) {
   const LoadMode mode = map ? LoadMode::kMap : LoadMode::kRead;
-  const auto file = path.ends_with(".index.json") ? SafetensorsFile::open_sharded(path, mode)
-                                                  : SafetensorsFile::open(path, mode);
+  const bool sharded = path.ends_with(".index.json");
+  const auto bytes = sharded ? nullptr : FileBytes::open(path, mode);
+  if (!sharded && (is_npy(bytes->bytes()) || is_zip(bytes->bytes()))) return load_numpy(bytes);
+  const auto file = sharded ? SafetensorsFile::open_sharded(path, mode) : SafetensorsFile::from_bytes(bytes);
   TensorFile result;
   result.metadata = file.metadata();
   for (const SafetensorsEntry& entry : file.entries()) {
@@ -38,7 +77,7 @@ void save_tensors(const std::string& path, const TensorMap& tensors,
          plain.sizes().vec(),
          {static_cast<const std::byte*>(plain.const_data_ptr()), static_cast<size_t>(plain.nbytes())}});
   }
-  write_safetensors(path, std::move(entries), metadata);
+  write_entries(path, std::move(entries), metadata);
 }
 
 }  // namespace halftone

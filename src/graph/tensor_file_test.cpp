@@ -50,6 +50,33 @@ TEST_F(TensorFileTest, RoundTripsEveryDtypeAndLayout) {
   }
 }
 
+TEST_F(TensorFileTest, NumpyFilesRoundTrip) {
+  const at::Tensor base = at::randn({3, 4}) * 3;
+  TensorMap tensors = {
+      {"transposed", base.t()}, {"scalar", at::scalar_tensor(2.5)}, {"empty", at::empty({0, 3})}};
+  for (const auto dtype : {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt, at::kLong, at::kHalf,
+                           at::kFloat, at::kDouble, at::kComplexFloat})
+    tensors[std::string("t_") + c10::toString(dtype)] = base.to(dtype);
+  save_tensors(path("a.npz"), tensors, {{"lost", "in numpy"}});
+  for (const bool map : {true, false}) {
+    const TensorFile file = load_tensors(path("a.npz"), map);
+    ASSERT_EQ(file.tensors.size(), tensors.size());
+    for (const auto& [name, tensor] : tensors) {
+      EXPECT_EQ(file.tensors.at(name).scalar_type(), tensor.scalar_type()) << name;
+      EXPECT_TRUE(file.tensors.at(name).equal(tensor)) << name;
+    }
+  }
+  save_tensors(path("a.npy"), {{"x", base}});
+  EXPECT_TRUE(load_tensors(path("a.npy")).tensors.at("").equal(base));
+  EXPECT_THAT(message_of(ErrorCode::kUnsupported, [&] { save_tensors(path("b.npy"), tensors); }),
+              HasSubstr("write a .npz file"));
+  EXPECT_THAT(message_of(ErrorCode::kUnsupported,
+                         [&] {
+                           save_tensors(path("b.npz"), {{"x", base.to(at::kBFloat16)}});
+                         }),
+              HasSubstr("numpy has no dtype BF16"));
+}
+
 TEST_F(TensorFileTest, MappedTensorsOutliveTheFileAndNeverWriteToIt) {
   save_tensors(path("a.safetensors"), {{"x", at::ones({64})}});
   at::Tensor x = load_tensors(path("a.safetensors")).tensors.at("x");

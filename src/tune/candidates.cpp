@@ -1,5 +1,7 @@
 #include "tune/candidates.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/errors.h"
@@ -67,6 +69,15 @@ void add_once(std::vector<TuneCandidate>& list, const TuneCandidate& candidate) 
   if (!there) list.push_back(candidate);
 }
 
+/// The list once, the nearest names first.
+[[noreturn]] void fail_unknown(std::string_view what, const std::string& name,
+                               std::vector<std::string> known) {
+  std::sort(known.begin(), known.end());
+  known.erase(std::unique(known.begin(), known.end()), known.end());
+  fail(ErrorCode::kInvalidArgument, "there is no {} \"{}\"{}; known: {}", what, name,
+       did_you_mean(name, known), fmt::join(nearest_first(name, known), ", "));
+}
+
 TuneCandidate find_scheme(const std::string& name, const std::vector<TuneCandidate>& usual) {
   std::vector<std::string> known;
   for (const TuneCandidate& candidate : usual) {
@@ -79,7 +90,7 @@ TuneCandidate find_scheme(const std::string& name, const std::vector<TuneCandida
       return quantized(scheme.names.front(), scheme.config);
     known.push_back(scheme.names.front());
   }
-  fail(ErrorCode::kInvalidArgument, "there is no scheme \"{}\"{}", name, did_you_mean(name, known));
+  fail_unknown("scheme", name, known);
 }
 
 void check_backends(const std::vector<std::string>& backends, const std::vector<TuneCandidate>& all) {
@@ -89,8 +100,7 @@ void check_backends(const std::vector<std::string>& backends, const std::vector<
   }
   for (const std::string& name : backends) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      fail(ErrorCode::kInvalidArgument, "there is no backend \"{}\" to tune with{}", name,
-           did_you_mean(name, known));
+      fail_unknown("backend to tune with", name, known);
   }
 }
 
@@ -145,8 +155,7 @@ std::vector<TuneCandidate> candidates_to_try(const std::vector<TuneCandidate>& w
     names.push_back(candidate.name);
   }
   if (!strategy.only.empty() && std::find(names.begin(), names.end(), strategy.only) == names.end())
-    fail(ErrorCode::kInvalidArgument, "there is no candidate \"{}\"{}", strategy.only,
-         did_you_mean(strategy.only, names));
+    fail_unknown("candidate", strategy.only, names);
   std::vector<TuneCandidate> list;
   const auto add_baseline = [&](bool (*is_it)(const BackendKind&), TuneCandidate otherwise) {
     const auto found =

@@ -46,8 +46,7 @@ class Checker:
 
     def halftone(self, model: str, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [str(self.program), "run", str(self.directory / model), *arguments]
-        if self.backend:
-            command += ["--backend", self.backend]
+        command += ["--backend", self.backend or "eager"]
         # One thread, as in export_zoo.py: how many there are decides in which order sums are added.
         environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)

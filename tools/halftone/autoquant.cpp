@@ -28,13 +28,9 @@ constexpr const char* kAutoquantExamples = R"(Examples:
   halftone autoquant --show-cache)";
 
 void add_measuring(CLI::App& command, AutoquantRequest& request) {
-  command
-      .add_option("--inputs", request.inputs,
-                  "A call to calibrate with; may be repeated, with other shapes too\n"
-                  "(default: the model's sample inputs)")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(command, request.inputs,
+                    "A call to calibrate with; may be repeated, with other shapes too\n"
+                    "(default: the model's sample inputs)");
   command
       .add_option("--schemes", request.schemes,
                   fmt::format("Only these, commas between, of {}\n(default: {})", "autoquant's list",
@@ -53,8 +49,11 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1.0));
   command.add_option("--include", request.include, "Only layers whose whole name matches")
-      ->type_name("REGEX");
-  command.add_option("--exclude", request.exclude, "Not these layers")->type_name("REGEX");
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
+  command.add_option("--exclude", request.exclude, "Not these layers")
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
   command.add_option("--time-limit", request.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
@@ -68,8 +67,8 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
 /// What a replayed plan has no use for would be ignored in silence.
 void check_replay(const CLI::App& command) {
   if (command.count("--plan") == 0) return;
-  for (const char* option : {"--inputs", "--schemes", "--min-cosine", "--min-layer-cosine", "--include",
-                             "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
+  for (const char* option : {"--inputs", "--shapes", "--schemes", "--min-cosine", "--min-layer-cosine",
+                             "--include", "--exclude", "--time-limit", "--no-race", "--allow-unseen"}) {
     if (command.count(option) > 0)
       throw CLI::ValidationError(option, "does not go with --plan, which measures nothing");
   }
@@ -101,7 +100,7 @@ void add_autoquant(CLI::App& app, CommandLine& line) {
   command->add_option("--plan", request.plan, "Replay this plan: nothing is measured")
       ->type_name("P.json")
       ->excludes(plan_out);
-  command->add_option("-o,--output", request.output, "The checkpoint to write")->type_name("OUT.ht");
+  add_output_options(*command, request.output, "The checkpoint to write");
   add_common_options(*command, line.common);
   command->callback([actions, command, &line] {
     check_replay(*command);

@@ -63,7 +63,7 @@ QuantizeReport write_checkpoint(const AutoquantRequest& request, const std::shar
   if (!module->sample_inputs.empty()) samples = collect_samples(*module, {}).calls;
   Backend backend(layerwise_backend_kind(plan.overrides()));
   backend.build(module, {}, samples);
-  save(backend, request.output, {.sample_data = true});
+  save(backend, request.output.path, {.sample_data = true});
   return report;
 }
 
@@ -78,11 +78,12 @@ AutoquantPlan replayed(AutoquantPlan plan, const std::string& path) {
 
 void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
                 const std::optional<QuantizeReport>& applied, const CommonOptions& common, Console& console) {
-  const int64_t bytes = applied ? file_bytes(request.output) : 0;
+  const std::string& output = request.output.path;
+  const int64_t bytes = applied ? file_bytes(output) : 0;
   if (common.json) {
     AutoquantJson json = AutoquantJson::parse(plan.to_json());
     if (applied) {
-      json.update({{"output", request.output},
+      json.update({{"output", output},
                    {"output_bytes", bytes},
                    {"bytes_before", applied->bytes_before},
                    {"bytes_after", applied->bytes_after}});
@@ -93,19 +94,21 @@ void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
   if (!applied) return;
   std::string last = fmt::format("weights {} instead of {}; written: {} ({}); to run it: halftone run {}",
                                  describe_bytes(applied->bytes_after), describe_bytes(applied->bytes_before),
-                                 request.output, describe_bytes(bytes), request.output);
-  if (!plan.quantizes())
-    last = fmt::format("no layer is quantized: fp32 is kept; written: {}", request.output);
+                                 output, describe_bytes(bytes), output);
+  if (!plan.quantizes()) last = fmt::format("no layer is quantized: fp32 is kept; written: {}", output);
   console.result(wrap(last, kColumns));
 }
 
 }  // namespace
 
 void run_autoquant(const AutoquantRequest& request, const CommonOptions& common, Console& console) {
-  if (request.output.empty() && request.plan_out.empty()) {
-    throw Error(ErrorCode::kInvalidArgument, "-o OUT.ht is missing (or --plan-out P.json)");
-  }
-  for (const std::string& path : {request.output, request.plan_out}) require_folder_of(path);
+  if (request.output.path.empty() && request.plan_out.empty())
+    throw UsageError("-o OUT.ht is missing (or --plan-out P.json)");
+  FilesRead read{request.model.path, request.inputs.files};
+  read.others.push_back(request.plan);
+  for (const std::string& path : {request.output.path, request.plan_out})
+    require_writable({path, request.output.force}, read);
+  for (const std::string& scheme : request.schemes) parse_option([&] { return autoquant_scheme(scheme); });
   // Before the model: a mistake in the plan is told at once.
   std::optional<AutoquantPlan> plan;
   if (!request.plan.empty()) plan = read_autoquant_plan(request.plan);
@@ -116,7 +119,7 @@ void run_autoquant(const AutoquantRequest& request, const CommonOptions& common,
     console.info(fmt::format("wrote {}", request.plan_out));
   }
   std::optional<QuantizeReport> applied;
-  if (!request.output.empty()) applied = write_checkpoint(request, module, *plan);
+  if (!request.output.path.empty()) applied = write_checkpoint(request, module, *plan);
   print_plan(request, *plan, applied, common, console);
 }
 

@@ -6,12 +6,14 @@
 
 #include "command_line.h"
 #include "halftone/autoquant.h"
+#include "inputs.h"
+#include "output_file.h"
 
 namespace halftone::cli {
 
 struct AutoquantRequest {
   ModelOptions model;
-  std::vector<std::string> inputs;
+  InputOptions inputs;
   std::vector<std::string> schemes;
   double min_cosine = AutoquantOptions{}.least_cosine;
   double min_layer_cosine = AutoquantOptions{}.least_layer_cosine;
@@ -24,10 +26,10 @@ struct AutoquantRequest {
   bool no_cache = false;
   std::string plan_out;
   std::string plan;  ///< to replay
-  std::string output;
+  OutputOptions output;
 };
 
-/// Plans, or reads a plan, and writes what is asked for. kInvalidArgument where nothing is.
+/// Plans, or reads a plan, and writes what is asked for. UsageError where nothing is.
 void run_autoquant(const AutoquantRequest& request, const CommonOptions& common, Console& console);
 
 void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& common, Console& console);

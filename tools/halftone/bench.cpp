@@ -11,8 +11,10 @@
 
 #include "bench_job.h"
 #include "console.h"
+#include "halftone/backend.h"
 #include "halftone/capture.h"
 #include "halftone/limits.h"
+#include "output_file.h"
 
 namespace halftone::cli {
 
@@ -68,8 +70,11 @@ void add_what_runs(CLI::App& command, BenchActions& actions) {
       ->allow_extra_args(false)
       ->check(CLI::PositiveNumber);
   command.add_option("--only", request.selection.only, "Only models whose whole name matches")
-      ->type_name("REGEX");
-  command.add_option("--exclude", request.selection.exclude, "Not these models")->type_name("REGEX");
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
+  command.add_option("--exclude", request.selection.exclude, "Not these models")
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
   command.add_option("--partition", actions.partition, "Every N-th model, from the K-th on")
       ->type_name("K/N");
   command.add_flag("--list", actions.list, "List the models, and stop");
@@ -114,6 +119,7 @@ void add_what_comes_out(CLI::App& command, BenchActions& actions) {
   command.add_option("--json", request.json, "Everything, layers and plans too")->type_name("F.json");
   command.add_option("--html", request.html, "A page with charts, for any browser, without network")
       ->type_name("R.html");
+  add_force_option(command, request.force);
   auto* check = command.add_option("--check", request.check, "Compare with these expectations")
                     ->type_name("EXPECTED.csv");
   command.add_option("--tolerance", request.tolerance, "By which a speed-up may fall: 0.1 is a tenth")
@@ -134,13 +140,16 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
     return kDone;
   }
   request.memory_limit = static_cast<int64_t>(actions.memory_limit);
-  request.baseline = setup_baseline(actions.preset);
-  for (const std::string& setting : actions.settings) set_baseline_option(request.baseline, setting);
+  request.baseline = parse_option([&] { return setup_baseline(actions.preset); });
+  for (const std::string& setting : actions.settings)
+    parse_option([&] { set_baseline_option(request.baseline, setting); });
   if (actions.print_options) {
     console.result(describe_baseline(request.baseline));
     return kDone;
   }
-  if (!actions.partition.empty()) set_partition(request.selection, actions.partition);
+  if (!actions.partition.empty()) parse_option([&] { set_partition(request.selection, actions.partition); });
+  for (const std::string& scheme : request.schemes) require_known("--schemes", scheme, bench_schemes());
+  for (const std::string& backend : request.backends) parse_option([&] { lookup_backend(backend); });
   for (const std::string& library : request.libraries) load_operator_library(library);
   if (request.max_steps > 0) set_max_steps(request.max_steps);
   if (actions.list) {

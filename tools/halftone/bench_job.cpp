@@ -9,6 +9,7 @@
 #include "halftone/bench_results.h"
 #include "halftone/error.h"
 #include "halftone/table.h"
+#include "output_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {
@@ -159,8 +160,11 @@ std::vector<BenchJob> bench_jobs(const BenchRequest& request, int threads) {
 }
 
 int run_bench_request(const BenchRequest& request, const CommonOptions& common, Console& console) {
-  for (const std::string& path : {request.csv, request.json, request.html, request.check})
-    require_folder_of(path);
+  // Rows are added to the CSV file, and expectations are what --update rewrites: they may be there.
+  for (const std::string& path : {request.csv, request.check})
+    require_writable({path, request.force}, {request.suite});
+  for (const std::string& path : {request.json, request.html})
+    require_writable({path, request.force}, {request.suite, {request.csv, request.check}});
   std::optional<Expectations> expectations;
   if (!request.check.empty()) expectations.emplace(request, console);
   const BenchResults results = run_jobs(request, bench_jobs(request, common.threads), console);

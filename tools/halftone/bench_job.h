@@ -27,7 +27,8 @@ struct BenchRequest {
   std::vector<std::string> libraries;
   int64_t max_steps = 0;  ///< 0: the library's default
   std::string csv, json, html;
-  std::string check;  ///< the expectations
+  bool force = false;  ///< write over the model
+  std::string check;   ///< the expectations
   double tolerance = BenchCheckOptions{}.tolerance;
   bool update = false;
 };

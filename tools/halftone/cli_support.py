@@ -91,6 +91,13 @@ class Writer(nn.Module):
         return x.sum()
 
 
+class Branch(nn.Module):
+    """Control flow, which is not compiled."""
+
+    def forward(self, x):
+        return torch.cond(x.sum() > 0, lambda y: y + 1, lambda y: y - 1, (x,))
+
+
 class NotFinite(nn.Module):
     """Half of its result is NaN: logarithms of negative numbers."""
 
@@ -111,6 +118,17 @@ class Drawing(nn.Module):
 
     def forward(self, x):
         return self.f(x) + torch.randn_like(x)
+
+
+class Custom(nn.Module):
+    """An operator that nobody else has."""
+
+    def __init__(self):
+        super().__init__()
+        self.f = nn.Linear(8, 4)
+
+    def forward(self, x):
+        return torch.ops.halftone_cli_test.magic(self.f(x))
 
 
 def classifier_inputs(batch=2):
@@ -140,6 +158,14 @@ def export_small(module):
     return torch.export.export(module().eval(), (torch.randn(8, 64),))
 
 
+def export_custom():
+    torch.library.define("halftone_cli_test::magic", "(Tensor x) -> Tensor")
+    torch.library.impl("halftone_cli_test::magic", "cpu")(lambda x: x + 1)
+    torch.library.register_fake("halftone_cli_test::magic")(torch.empty_like)
+    batch = torch.export.Dim("batch", min=2, max=16)
+    return torch.export.export(Custom().eval(), (torch.randn(2, 8),), dynamic_shapes={"x": {0: batch}})
+
+
 def export_without_samples():
     program = torch.export.export(nn.Linear(4, 2), (torch.ones(1, 4),))
     program._example_inputs = None
@@ -149,6 +175,8 @@ def export_without_samples():
 EXPORTERS = {
     "classifier": export_classifier,
     "block": export_block,
+    "branch": lambda: torch.export.export(Branch(), (torch.ones(3),)),
+    "custom": export_custom,
     "counter": lambda: torch.export.export(Counter(), (torch.ones(3),)),
     "writer": lambda: torch.export.export(Writer(), (torch.ones(2), torch.ones(2))),
     "no_samples": export_without_samples,

@@ -1,10 +1,14 @@
 #include "command_line.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <regex>
 
 #include "halftone/limits.h"
+#include "halftone/names.h"
 
 namespace halftone::cli {
 
@@ -13,6 +17,21 @@ namespace {
 constexpr int kMaxThreads = 1024;
 
 }  // namespace
+
+void require_known(const char* option, const std::string& name, const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), name) != known.end()) return;
+  throw UsageError(fmt::format("{}: there is no \"{}\"{}; known: {}", option, name, did_you_mean(name, known),
+                               fmt::join(known, ", ")));
+}
+
+std::string check_pattern(const std::string& pattern) {
+  try {
+    const std::regex ignored(pattern);
+    return {};
+  } catch (const std::regex_error& error) {
+    return fmt::format("\"{}\" is no regular expression: {}", pattern, error.what());
+  }
+}
 
 void add_effort_options(CLI::App& command, CommonOptions& options) {
   command.add_option("--threads", options.threads, "Threads for the operators (default: what torch chooses)")

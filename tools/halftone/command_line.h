@@ -45,6 +45,12 @@ auto parse_option(Parse&& parse) {
   }
 }
 
+/// UsageError, with the nearest name and all known ones, where the name that was given to this option is none
+/// of them.
+void require_known(const char* option, const std::string& name, const std::vector<std::string>& known);
+/// For CLI::Validator: what is wrong with a regular expression; "" where nothing is.
+std::string check_pattern(const std::string& pattern);
+
 /// How a model's file is opened.
 struct ModelOptions {
   std::string path;
@@ -76,6 +82,8 @@ void add_autoquant(CLI::App& app, CommandLine& line);
 void add_backends(CLI::App& app, CommandLine& line);
 void add_bench(CLI::App& app, CommandLine& line);
 void add_bench_child(CLI::App& app, CommandLine& line);
+void add_compare(CLI::App& app, CommandLine& line);
+void add_completion(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);

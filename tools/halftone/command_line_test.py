@@ -9,7 +9,7 @@ import subprocess
 import termios
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, HALFTONE, CliTest, export, main
 
@@ -72,8 +72,28 @@ class CommandLine(CliTest):
         for arguments in (["quantize", "counter.pt2", "--scheme", "int8", "-o", "x.ht"], ["quantize", "counter.pt2", "--scheme", "int8wo"],
                           ["quantize", "counter.pt2", "--scheme", "int8wo", "--override", "fc1", "-o", "x.ht"],
                           ["kernels", "--explain", "a", "b", "c", "int8wo"], ["kernels", "--explain", "1", "2", "3", "int99"],
-                          ["minify", "counter.pt2", "--backend", "foo"]):
+                          ["minify", "counter.pt2", "--backend", "foo"], ["autoquant", "counter.pt2"],
+                          ["quantize", "counter.pt2", "--scheme", "int8wo", "--include", "[", "-o", "x.ht"],
+                          ["quantize", "counter.pt2", "--scheme", "int8wo", "--override", "[=int4wo", "-o", "x.ht"],
+                          ["autoquant", "counter.pt2", "--exclude", "(", "-o", "x.ht"], ["bench", "--only", "["],
+                          ["bench", "counter.pt2", "--partition", "5/4"], ["bench", "counter.pt2", "--set", "fusion=true"]):
             self.fails(2, *arguments)
+
+    def test_wrong_names_come_with_the_nearest_and_all_known(self):
+        for arguments, says in (
+                (["tune", "counter.pt2", "--schemes", "int8wp"], ['did you mean "int8wo"?', "int4wo-int8act"]),
+                (["tune", "counter.pt2", "--backends", "haltone"], ['did you mean "halftone"?', "known: halftone", "eager"]),
+                (["tune", "counter.pt2", "--by-submodule", "--schemes", "int9wo"], ['did you mean "int8wo"?']),
+                (["tune", "counter.pt2", "--strategy", "one", "--candidate", "int8d"], ['did you mean "int8dq"?', "int8static"]),
+                (["autoquant", "counter.pt2", "--schemes", "int9wo", "-o", "x.ht"], ['did you mean "int8wo"?', "int8dq-7bit"]),
+                (["bench", "counter.pt2", "--schemes", "int9wo"], ['did you mean "int8wo"?', "int8dynamic"]),
+                (["bench", "counter.pt2", "--backend", "foo"], ["foo", "aot_eager"]),
+                (["bench", "counter.pt2", "--preset", "foo"], ["foo", "001"]),
+                (["ptq", "counter.pt2", "--data", "x", "--backend-config", "foo", "-o", "x.ht"], ["foo", "native"]),
+                (["ptq", "counter.pt2", "--data", "x", "--qconfig", "foo", "-o", "x.ht"], ["foo", "fbgemm"]),
+                (["run", "counter.pt2", "--backend", "halftone", "--disable-pass", "fuse_gelus"], ["--disable-pass", "known: "])):
+            with self.subTest(arguments):
+                self.fails(2, *arguments, says=says)
 
 
 class Width(CliTest):
@@ -116,6 +136,27 @@ class Outputs(CliTest):
         self.fails(2, "quantize", "self.pt2", "--scheme", "int8wo", "-o", "self.pt2", says=["the model itself", "--force"])
         self.fails(2, "quantize", "self.pt2", "--scheme", "int8wo", "-o", "./self.pt2", says=["the model itself"])
         self.assertEqual((FOLDER / "self.pt2").read_bytes(), before)
+
+    def test_no_command_overwrites_what_it_reads(self):
+        shutil.copy(FOLDER / "classifier.pt2", FOLDER / "self.pt2")
+        save_file({"x": torch.ones(3)}, FOLDER / "x.safetensors")
+        (FOLDER / "plan.json").write_text("{}")
+        files = ("self.pt2", "x.safetensors", "plan.json")
+        before = [(FOLDER / name).read_bytes() for name in files]
+        for arguments in (["tune", "self.pt2", "-o", "self.pt2"], ["tune", "self.pt2", "--report", "self.pt2"],
+                          ["tune", "self.pt2", "--inputs", "x.safetensors", "-o", "x.safetensors"],
+                          ["autoquant", "self.pt2", "-o", "./self.pt2"], ["autoquant", "self.pt2", "--plan-out", "self.pt2"],
+                          ["autoquant", "self.pt2", "--plan", "plan.json", "-o", "plan.json"],
+                          ["quantize", "self.pt2", "--scheme", "autoquant", "-o", "self.pt2"],
+                          ["ptq", "self.pt2", "--data", "x.safetensors", "-o", "x.safetensors"],
+                          ["bench", "self.pt2", "--html", "self.pt2"], ["bench", "self.pt2", "-o", "self.pt2"],
+                          ["run", "counter.pt2", "--inputs", "x.safetensors", "--outputs", "x.safetensors"],
+                          ["run", "self.pt2", "--outputs", "self.pt2"]):
+            with self.subTest(arguments):
+                self.fails(2, *arguments, says=["would be lost", "--force"])
+        self.assertEqual([(FOLDER / name).read_bytes() for name in files], before)
+        self.ok("run", "counter.pt2", "--inputs", "x.safetensors", "--outputs", "x.safetensors", "--force")
+        self.assertEqual(list(load_file(FOLDER / "x.safetensors")), ["output_0"])
 
     def test_folders_are_checked_first(self):
         self.fails(1, "quantize", "nowhere.pt2", "--scheme", "int8wo", "-o", "no/folder/x.ht", says=["no/folder", "no such folder"])

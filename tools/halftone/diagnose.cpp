@@ -5,7 +5,6 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,11 +13,13 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/error.h"
 #include "halftone/table.h"
 #include "inputs.h"
+#include "measure_text.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "scheme_options.h"
+#include "tune_files.h"
 
 namespace halftone::cli {
 
@@ -40,42 +41,9 @@ constexpr const char* kDiagnoseExamples = R"(Examples:
 struct DiagnoseRequest {
   ModelOptions model;
   SchemeOptions scheme;
-  std::vector<std::string> inputs;
-  std::string csv;
+  InputOptions inputs;
+  OutputOptions csv;
 };
-
-std::string decibels(const ErrorMeasure& measure) {
-  if (measure.is_exact()) return "exact";
-  if (measure.differing_not_finite > 0) return "NaN";
-  return std::isfinite(measure.snr_db) ? fmt::format("{:.1f}", measure.snr_db) : "exact";
-}
-
-/// Lines about what is not a number or infinite; none where everything is finite.
-std::string not_finite_text(const ErrorMeasure& measure) {
-  std::string text;
-  const int64_t all = measure.finite + measure.same_not_finite + measure.differing_not_finite;
-  if (measure.differing_not_finite > 0)
-    text +=
-        wrap(fmt::format("{} of {} elements are NaN or infinite in one of the two models and not the same "
-                         "in the other: that is damage, whatever the other numbers say",
-                         measure.differing_not_finite, all),
-             kColumns);
-  if (measure.same_not_finite > 0)
-    text +=
-        fmt::format("{} of {} elements are NaN or infinite in both models; the numbers are of the others\n",
-                    measure.same_not_finite, all);
-  return text;
-}
-
-Json measure_json(const ErrorMeasure& measure) {
-  // JSON has no infinity: null says that nothing differs.
-  return {{"snr_db", std::isfinite(measure.snr_db) ? Json(measure.snr_db) : Json()},
-          {"cosine", measure.cosine},
-          {"max_error", measure.max_error},
-          {"exact", measure.is_exact()},
-          {"same_not_finite", measure.same_not_finite},
-          {"differing_not_finite", measure.differing_not_finite}};
-}
 
 std::string report_json(const Diagnosis& diagnosis) {
   Json report = {{"layers", Json::array()}, {"result", measure_json(diagnosis.result)}};
@@ -129,22 +97,22 @@ std::string csv_cell(const std::string& text) {
 }
 
 void write_csv(const Diagnosis& diagnosis, const std::string& path) {
-  std::ofstream file(path);
-  file << "layer,kind,n,k,config,share,weight_snr_db,weight_cosine,weight_max_error,output_snr_db,output_"
-          "cosine,output_max_error,"
-          "result_snr_db,result_cosine,result_max_error\n";
+  std::string text =
+      "layer,kind,n,k,config,share,weight_snr_db,weight_cosine,weight_max_error,output_snr_db,output_"
+      "cosine,output_max_error,"
+      "result_snr_db,result_cosine,result_max_error\n";
   for (const LayerDiagnosis& layer : diagnosis.layers) {
-    file << fmt::format("{},{},{},{},{},{}", csv_cell(layer.layer.name), layer.layer.kind, layer.layer.n,
+    text += fmt::format("{},{},{},{},{},{}", csv_cell(layer.layer.name), layer.layer.kind, layer.layer.n,
                         layer.layer.k, csv_cell(layer.config.describe()), layer.share);
     for (const ErrorMeasure* measure : {&layer.weight, &layer.output, &layer.result})
-      file << fmt::format(",{},{},{}", measure->snr_db, measure->cosine, measure->max_error);
-    file << '\n';
+      text += fmt::format(",{},{},{}", measure->snr_db, measure->cosine, measure->max_error);
+    text += '\n';
   }
-  file.close();
-  if (!file) throw Error(ErrorCode::kIo, fmt::format("{}: cannot be written", path));
+  write_text(path, text);
 }
 
 void diagnose_model(const DiagnoseRequest& options, const CommonOptions& common, Console& console) {
+  require_writable(options.csv, {options.model.path, options.inputs.files});
   const QuantConfig config = config_of(options.scheme);
   QuantizeOptions layers = layers_of(options.scheme);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
@@ -159,7 +127,7 @@ void diagnose_model(const DiagnoseRequest& options, const CommonOptions& common,
     };
     diagnosis = diagnose(*module, config, calls, layers);
   }
-  if (!options.csv.empty()) write_csv(diagnosis, options.csv);
+  if (!options.csv.path.empty()) write_csv(diagnosis, options.csv.path);
   console.result(common.json ? report_json(diagnosis) : report_text(diagnosis));
 }
 
@@ -171,14 +139,11 @@ void add_diagnose(CLI::App& app, CommandLine& line) {
   command->footer(kDiagnoseExamples);
   add_model_options(*command, options->model);
   add_scheme_options(*command, options->scheme);
-  command
-      ->add_option("--inputs", options->inputs,
-                   "Inputs of one call; may be repeated (default: the model's sample inputs)")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--csv", options->csv, "Also write the table as CSV, with all digits")
+  add_input_options(*command, options->inputs,
+                    "Inputs of one call; may be repeated (default: the model's sample inputs)");
+  command->add_option("--csv", options->csv.path, "Also write the table as CSV, with all digits")
       ->type_name("F.csv");
+  add_force_option(*command, options->csv.force);
   add_common_options(*command, line.common);
   command->callback([options, &line] {
     line.job = [options, &line](Console& console) { diagnose_model(*options, line.common, console); };

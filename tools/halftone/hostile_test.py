@@ -111,7 +111,12 @@ class HostileOperators(CliTest):
         for operator in OPERATORS:
             path = self.file(operator, ".pt2")
             write_pt2(operator, path)
-            self.refused(path, *self.commands(path))
+            self.refused(path, *(command for command in self.commands(path) if command[0] != "inspect"))
+            self.refused(path, ("inspect", path, "--graph"))
+            # Described, not loaded: what the file says, with the reason why it cannot be run.
+            report = json.loads(self.ok("inspect", path, "--json").stdout)
+            self.assertIn(NODE, [node["name"] for node in report["refused"]])
+            self.assertEqual(SECRET.read_bytes(), b"keep me " * 8)
 
     def test_checkpoints_are_refused(self):
         for operator in OPERATORS:

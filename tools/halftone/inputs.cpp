@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 
 #include "describe.h"
 #include "halftone/error.h"
 #include "halftone/tensor_file.h"
+#include "random_inputs.h"
 
 namespace halftone::cli {
 
 namespace {
-
-std::string expected_inputs(const GraphModule& module) {
-  std::string text;
-  for (const GraphInput* input : user_inputs(module)) {
-    text += fmt::format("\n  {}: {}", input->target, describe_value(*input->value));
-  }
-  return text.empty() ? " nothing" : text;
-}
 
 /// A tensor of the file as the kind of value that the model wants.
 c10::IValue convert(const GraphInput& input, const at::Tensor& tensor, const std::string& file) {
@@ -53,16 +47,26 @@ std::optional<c10::IValue> constant_value(const Argument& constant) {
   return std::nullopt;
 }
 
-/// The value of an input that the file leaves out; nothing for tensors, which must be there.
-std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index) {
-  if (input.fixed) return constant_value(*input.fixed);
-  if (input.value->type() == ValueType::kNone) return c10::IValue();
-  if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
-  return module.sample_inputs[index];
+/// The array of a .npy file has no name: it is the model's only tensor.
+void name_the_array(const GraphModule& module, const std::string& path, TensorMap& tensors) {
+  const auto found = tensors.find("");
+  if (found == tensors.end()) return;
+  std::vector<std::string> wanted;
+  for (const GraphInput* input : user_inputs(module))
+    if (input->value->type() == ValueType::kTensor && !input->fixed) wanted.push_back(input->target);
+  if (wanted.size() != 1)
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{}: an array without a name, and the model takes {} tensors: give a .npz or "
+                            ".safetensors file. It takes:{}",
+                            path, wanted.size(), expected_inputs(module)));
+  auto node = tensors.extract(found);
+  node.key() = wanted.front();
+  tensors.insert(std::move(node));
 }
 
 InputSet read_file(const GraphModule& module, const std::string& path) {
   TensorFile file = load_tensors(path);
+  name_the_array(module, path, file.tensors);
   InputSet set{path, {}};
   std::vector<std::string> problems;
   size_t index = 0;
@@ -87,6 +91,21 @@ InputSet read_file(const GraphModule& module, const std::string& path) {
 
 }  // namespace
 
+std::string expected_inputs(const GraphModule& module) {
+  std::string text;
+  for (const GraphInput* input : user_inputs(module)) {
+    text += fmt::format("\n  {}: {}", input->target, describe_value(*input->value));
+  }
+  return text.empty() ? " nothing" : text;
+}
+
+std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index) {
+  if (input.fixed) return constant_value(*input.fixed);
+  if (input.value->type() == ValueType::kNone) return c10::IValue();
+  if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
+  return module.sample_inputs[index];
+}
+
 std::vector<const GraphInput*> user_inputs(const GraphModule& module) {
   std::vector<const GraphInput*> inputs;
   for (const GraphInput& input : module.graph().inputs()) {
@@ -102,17 +121,41 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
   const size_t wanted = user_inputs(module).size();
   if (module.sample_inputs.size() != wanted) {
     throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: has no sample inputs: give --inputs F.safetensors. It takes:{}", module.name,
-                            expected_inputs(module)));
+                fmt::format("{}: has no sample inputs: give --inputs F.safetensors, or --shapes. It takes:{}",
+                            module.name, expected_inputs(module)));
   }
   return {{"sample inputs", module.sample_inputs}};
 }
 
-Samples collect_samples(const GraphModule& module, const std::vector<std::string>& files) {
+std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options) {
+  if (options.shapes.empty()) return collect_inputs(module, options.files);
+  std::vector<InputSet> sets;
+  for (const std::string& shapes : options.shapes)
+    sets.push_back({shapes, random_inputs(module, shapes, options.seed + sets.size())});
+  return sets;
+}
+
+Samples collect_samples(const GraphModule& module, const InputOptions& options) {
   Samples samples;
-  for (const InputSet& set : collect_inputs(module, files))
+  for (const InputSet& set : collect_inputs(module, options))
     samples.calls.push_back(sample_from_flat(module, set.values));
   return samples;
+}
+
+void add_input_options(CLI::App& command, InputOptions& options, const std::string& what) {
+  auto* files = command.add_option("--inputs", options.files, what)
+                    ->type_name("FILE")
+                    ->expected(1)
+                    ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  auto* shapes = command
+                     .add_option("--shapes", options.shapes,
+                                 "Made-up inputs of these shapes instead: ids:1x128,mask:1x128, or\n"
+                                 "1x128 where there is one input; may be repeated")
+                     ->type_name("LIST")
+                     ->expected(1)
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+                     ->excludes(files);
+  command.add_option("--seed", options.seed, "Of made-up inputs (default: 0)")->type_name("N")->needs(shapes);
 }
 
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs) {

@@ -4,13 +4,31 @@
 
 #include <ATen/core/ivalue.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "halftone/graph_module.h"
 #include "halftone/tune_samples.h"
 
+namespace CLI {
+class App;
+}
+
 namespace halftone::cli {
+
+/// Where calls come from. Empty: the model's sample inputs.
+struct InputOptions {
+  std::vector<std::string> files;
+  std::vector<std::string> shapes;  ///< "ids:1x128,mask:1x128", a call each; made-up values
+  uint64_t seed = 0;                ///< of these values
+  size_t calls() const { return std::max<size_t>(1, files.size() + shapes.size()); }
+};
+
+/// Puts --inputs, --shapes and --seed on a subcommand. `what`: "Inputs of a call".
+void add_input_options(CLI::App& command, InputOptions& options, const std::string& what);
 
 /// The inputs of one call, in the model's order.
 struct InputSet {
@@ -21,15 +39,25 @@ struct InputSet {
 /// The sample inputs where `files` is empty (kInvalidArgument where the model has none), else one set for
 /// each file. A missing or unexpected name is kInvalidArgument, with the list of what the model takes.
 /// Numbers are tensors with one element; an input that is no tensor may be left out where the model knows its
-/// value.
+/// value. Files are safetensors, .npz, or .npy where the model takes one tensor.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files);
 
+/// The same, or calls of these shapes: values like those of the sample inputs (integers in their range,
+/// floats with their mean and deviation, masks of ones and zeros repeated); where the model has none, zeros
+/// and ones for integers, and -1 to 1 or so for floats. UsageError for what is no shape of an input.
+std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options);
+
 /// The same as calls to tune for.
-Samples collect_samples(const GraphModule& module, const std::vector<std::string>& files);
+Samples collect_samples(const GraphModule& module, const InputOptions& options);
 
 /// The same values, with copies of the tensors that the model writes to, so that a call leaves `inputs` as it
 /// is.
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs);
+
+/// "NAME: float32 [2, 64]" of each input, a line each.
+std::string expected_inputs(const GraphModule& module);
+/// The value of an input that a call leaves out; nothing for tensors, which must be there.
+std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index);
 
 /// The inputs that the caller gives, in order.
 std::vector<const GraphInput*> user_inputs(const GraphModule& module);

@@ -10,9 +10,12 @@
 
 #include "command_line.h"
 #include "console.h"
+#include "halftone/capture.h"
+#include "halftone/error.h"
 #include "halftone/graph_module.h"
 #include "inputs.h"
 #include "inspect_backend.h"
+#include "inspect_refused.h"
 #include "inspect_report.h"
 #include "inspect_submodules.h"
 #include "model_file.h"
@@ -24,7 +27,8 @@ namespace {
 constexpr const char* kInspectDescription =
     "Show what is in a model, layer by layer\n\n"
     "Inputs with their dynamic dimensions, outputs, layers with operators, shapes and parameters,\n"
-    "totals, and what could be quantized.";
+    "totals, and what could be quantized. Of a .pt2 file whose operators are unknown or refused here,\n"
+    "what the file says of itself, and the reasons.";
 constexpr const char* kInspectExamples = R"(Examples:
   halftone inspect model.pt2
   halftone inspect model.pt2 --time --threads 1
@@ -44,8 +48,30 @@ struct InspectOptions {
   std::vector<std::string> inputs;
 };
 
+/// Whether everything that was asked for is in the file's own words.
+bool describes_only(const InspectOptions& options) {
+  return !options.graph && !options.dot && !options.time && !options.submodules && options.backend.empty();
+}
+
+/// The model; nothing where it cannot be run here and was described instead.
+std::shared_ptr<const GraphModule> open_or_describe(const InspectOptions& options,
+                                                    const CommonOptions& common, Console& console) {
+  try {
+    return open_model(options.model);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported || !describes_only(options) ||
+        !is_exported_file(options.model.path))
+      throw;
+    const Pt2Description description = describe_pt2(options.model.path);
+    if (description.refused.empty()) throw;  // it is something else
+    inspect_refused(options.model.path, description, common.json, console);
+    return nullptr;
+  }
+}
+
 void inspect(const InspectOptions& options, const CommonOptions& common, Console& console) {
-  const std::shared_ptr<const GraphModule> module = open_model(options.model);
+  const std::shared_ptr<const GraphModule> module = open_or_describe(options, common, console);
+  if (!module) return;
   if (options.graph) return console.result(print_graph(module->graph()));
   if (options.dot) return console.result(print_dot(module->graph()));
   if (!options.backend.empty()) {

@@ -5,7 +5,7 @@ from safetensors.torch import save_file
 
 from cli_support import FOLDER, CliTest, classifier, classifier_inputs, export, main
 
-export("classifier", "block", "counter", "no_samples")
+export("classifier", "block", "counter", "custom", "no_samples")
 
 
 class Inspect(CliTest):
@@ -66,6 +66,25 @@ class Inspect(CliTest):
 
     def test_state_is_shown(self):
         self.assertIn("total", self.ok("inspect", "counter.pt2").stdout)
+
+    def test_unknown_operators_are_listed_as_such(self):
+        done = self.ok("inspect", "custom.pt2")
+        self.assert_narrow(done.stdout)
+        for words in ("cannot run here", "aten::linear", "halftone_cli_test::magic", "f.weight", "[4, 8]", "float32", "--load-library"):
+            self.assertIn(words, done.stdout)
+        report = json.loads(self.ok("inspect", "custom.pt2", "--json").stdout)
+        self.assertFalse(report["runs_here"])
+        node, = report["refused"]
+        self.assertEqual(node["op"], "torch.ops.halftone_cli_test.magic.default")
+        self.assertEqual([(tensor["name"], tensor["shape"]) for tensor in report["tensors"]], [("f.weight", "[4, 8]"), ("f.bias", "[4]")])
+        self.assertEqual(report["inputs"][0]["name"], "x")
+
+    def test_all_else_refuses_them_still(self):
+        for command in (("run", "custom.pt2"), ("inspect", "custom.pt2", "--graph"), ("inspect", "custom.pt2", "--time"),
+                        ("quantize", "custom.pt2", "--scheme", "int8wo", "-o", "never.ht"), ("tune", "custom.pt2"),
+                        ("compare", "custom.pt2", "custom.pt2")):
+            self.fails(1, *command, says=["halftone_cli_test.magic", "--load-library"])
+        self.assertFalse((FOLDER / "never.ht").exists())
 
     def test_inspect_shows_what_the_backend_makes(self):
         done = self.ok("inspect", "classifier.pt2", "--backend", "halftone")

@@ -35,22 +35,20 @@ FileKind kind_of(const std::string& path, std::string_view head) {
   return extension == ".ht" ? FileKind::kHalftone : FileKind::kOther;
 }
 
-std::string_view guess(const std::string& path, std::string_view head) {
-  if (head.empty()) return "an empty file";
-  if (std::filesystem::path(path).extension() == ".safetensors")
-    return "a safetensors file: weights without a graph";
-  if (head.starts_with("\x80\x02")) return "a Python pickle: weights without a graph";
-  if (head.starts_with("GGUF")) return "a GGUF file";
-  if (head.starts_with("\x7F"
-                       "ELF"))
-    return "a program or shared library";
-  return "a file of an unknown kind";
+std::string guess(std::string_view head) {
+  const std::string kind(file_kind(head));
+  const bool weights = kind == "a safetensors file" || kind == "a Python pickle";
+  return weights ? kind + ": weights without a graph" : kind;
 }
 
 }  // namespace
 
 bool is_checkpoint_file(const std::string& path) {
   return kind_of(path, read_file_start(path, kHead)) == FileKind::kHalftone;
+}
+
+bool is_exported_file(const std::string& path) {
+  return kind_of(path, read_file_start(path, kHead)) == FileKind::kPt2;
 }
 
 void prepare_to_open(const ModelOptions& options) {
@@ -79,7 +77,7 @@ std::shared_ptr<GraphModule> open_model(const ModelOptions& options) {
   }
   throw Error(ErrorCode::kUnsupported, fmt::format("{}: not a model: this is {}. Halftone reads .pt2 files, "
                                                    "which torch.export.save writes, and its own .ht files",
-                                                   path, guess(path, head)));
+                                                   path, guess(head)));
 }
 
 }  // namespace halftone::cli

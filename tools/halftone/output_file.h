@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -15,11 +16,19 @@ struct OutputOptions {
   bool force = false;
 };
 
+/// What the command reads: an output must not replace it unasked.
+struct FilesRead {
+  std::string model;
+  std::vector<std::string> others = {};  ///< inputs, plans, expectations
+};
+
 /// Puts -o and --force on a subcommand. `what`: "The checkpoint to write".
 void add_output_options(CLI::App& command, OutputOptions& options, const std::string& what);
+/// Puts --force alone on a subcommand.
+void add_force_option(CLI::App& command, bool& force);
 
-/// Throws where the output is the input's file and --force was not given (UsageError), where its folder is
+/// Throws where the output is a file that is read and --force was not given (UsageError), where its folder is
 /// missing or cannot be written to, and where it is a folder. An empty path is none.
-void require_writable(const OutputOptions& output, const std::string& input);
+void require_writable(const OutputOptions& output, const FilesRead& read);
 
 }  // namespace halftone::cli

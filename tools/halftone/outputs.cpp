@@ -34,15 +34,6 @@ std::string_view kind_of(const c10::IValue& value) {
               fmt::format("a result of type {} has no place in a file", value.tagKind()));
 }
 
-/// What a file can hold of the value; an undefined tensor for strings and None.
-at::Tensor as_tensor(const c10::IValue& value) {
-  if (value.isTensor()) return value.toTensor();
-  if (value.isInt()) return at::scalar_tensor(value.toInt(), at::kLong);
-  if (value.isDouble()) return at::scalar_tensor(value.toDouble(), at::kDouble);
-  if (value.isBool()) return at::scalar_tensor(value.toBool(), at::kBool);
-  return {};
-}
-
 /// Of the finite elements; the others are counted.
 struct Statistics {
   double min = 0, mean = 0, max = 0;
@@ -63,7 +54,7 @@ struct NotFinite {
 };
 
 NotFinite count_not_finite(const c10::IValue& value) {
-  const at::Tensor tensor = as_tensor(value);
+  const at::Tensor tensor = tensor_of(value);
   if (!tensor.defined() || !(tensor.is_floating_point() || tensor.is_complex())) return {};
   const int64_t nan = at::isnan(tensor).sum().item<int64_t>();
   const int64_t finite = at::isfinite(tensor).sum().item<int64_t>();
@@ -91,7 +82,7 @@ std::string describe_scalar(const c10::IValue& value) {
 
 Row table_row(const Output& output) {
   const std::string place = output.path.empty() ? "-" : output.path;
-  const at::Tensor tensor = as_tensor(output.value);
+  const at::Tensor tensor = tensor_of(output.value);
   if (!output.value.isTensor()) {
     return {output.name, place, std::string(kind_of(output.value)), describe_scalar(output.value), "-",
             "-",         "-"};
@@ -107,6 +98,14 @@ Row table_row(const Output& output) {
 }
 
 }  // namespace
+
+at::Tensor tensor_of(const c10::IValue& value) {
+  if (value.isTensor()) return value.toTensor();
+  if (value.isInt()) return at::scalar_tensor(value.toInt(), at::kLong);
+  if (value.isDouble()) return at::scalar_tensor(value.toDouble(), at::kDouble);
+  if (value.isBool()) return at::scalar_tensor(value.toBool(), at::kBool);
+  return {};
+}
 
 std::vector<Output> name_outputs(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                                  std::vector<c10::IValue> results) {
@@ -130,7 +129,7 @@ std::vector<Output> name_outputs(const GraphModule& module, const std::vector<c1
 void save_outputs(const std::string& path, const std::vector<Output>& outputs) {
   TensorMap tensors;
   for (const Output& output : outputs) {
-    at::Tensor tensor = as_tensor(output.value);
+    at::Tensor tensor = tensor_of(output.value);
     if (tensor.defined()) tensors.emplace(output.name, std::move(tensor));
   }
   save_tensors(path, tensors, {{"structure", structure_of(outputs)}});
@@ -163,7 +162,7 @@ nlohmann::ordered_json outputs_json(const std::vector<Output>& outputs) {
   for (const Output& output : outputs) {
     nlohmann::ordered_json entry = {
         {"name", output.name}, {"path", output.path}, {"kind", kind_of(output.value)}};
-    const at::Tensor tensor = as_tensor(output.value);
+    const at::Tensor tensor = tensor_of(output.value);
     if (output.value.isString()) entry["value"] = output.value.toStringRef();
     if (output.value.isInt()) entry["value"] = output.value.toInt();
     if (output.value.isDouble()) entry["value"] = output.value.toDouble();

@@ -23,6 +23,10 @@ struct Output {
 std::vector<Output> name_outputs(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                                  std::vector<c10::IValue> results);
 
+/// What a file can hold of a value: a tensor as it is, a number as a 0-d tensor; an undefined tensor for
+/// strings and None.
+at::Tensor tensor_of(const c10::IValue& value);
+
 /// A safetensors file with what is a tensor or a number (numbers as 0-d tensors) and, as its metadata
 /// "structure", a JSON list with name, path, kind of every leaf, and the value of strings.
 void save_outputs(const std::string& path, const std::vector<Output>& outputs);

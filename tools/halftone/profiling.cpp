@@ -3,29 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 
 #include "console.h"
-#include "halftone/error.h"
 #include "halftone/profile.h"
 #include "halftone/table.h"
+#include "tune_files.h"
 
 namespace halftone::cli {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void require(bool written, const std::string& path) {
-  if (!written) throw Error(ErrorCode::kIo, fmt::format("{}: cannot be written", path));
-}
-
-void write_trace(const std::string& path, const Profile& profile) {
-  std::ofstream file(path, std::ios::binary);
-  file << chrome_trace(profile) << '\n';
-  file.close();
-  require(bool(file), path);
-}
 
 std::string describe_limits(const MachineLimits& limits) {
   if (limits.read_bytes_per_second == 0) return "The limits of this machine are not measured: no AVX2.\n";
@@ -115,17 +103,12 @@ Json as_json(const Profile& profile) {
 
 }  // namespace
 
-void check_trace_path(const ProfileRequest& request) {
-  if (request.trace_path.empty()) return;
-  require(std::ofstream(request.trace_path, std::ios::app).is_open(), request.trace_path);
-}
-
 Json profile_model(Session& session, const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
                    const ProfileRequest& request, bool json, Console& console) {
   Profile found = profile_with_best_limits(session, compiled, inputs);
   const std::string about_limits = drop_beaten_limits(found);
   if (!request.trace_path.empty()) {
-    write_trace(request.trace_path, found);
+    write_text(request.trace_path, chrome_trace(found) + "\n");
     console.info(fmt::format("wrote {}: open it in chrome://tracing or ui.perfetto.dev", request.trace_path));
   }
   if (request.tables && !json)

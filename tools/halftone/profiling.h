@@ -17,9 +17,6 @@ struct ProfileRequest {
   bool wanted() const { return tables || !trace_path.empty(); }
 };
 
-/// kIo where the trace could not be written: known before the work instead of after it.
-void check_trace_path(const ProfileRequest& request);
-
 /// Prints the tables unless `json`, writes the trace (kIo), returns everything for JSON.
 nlohmann::ordered_json profile_model(Session& session, const CompiledModel& compiled,
                                      const std::vector<c10::IValue>& inputs, const ProfileRequest& request,

@@ -56,13 +56,15 @@ bool is_file_name(const std::string& text) {
 }
 
 BackendConfig backend_config_of(const PtqRequest& request) {
-  if (!is_file_name(request.backend_config)) return builtin_backend_config(request.backend_config);
+  if (!is_file_name(request.backend_config))
+    return parse_option([&] { return builtin_backend_config(request.backend_config); });
   return BackendConfig::from_dict(read_text_file(request.backend_config), request.backend_config);
 }
 
 QConfigMapping mapping_of(const PtqRequest& request) {
   if (request.qconfig.empty()) return static_int8_mapping(request.bits);
-  if (!is_file_name(request.qconfig)) return default_qconfig_mapping(request.qconfig);
+  if (!is_file_name(request.qconfig))
+    return parse_option([&] { return default_qconfig_mapping(request.qconfig); });
   return QConfigMapping::from_dict(read_text_file(request.qconfig), request.qconfig);
 }
 
@@ -108,8 +110,11 @@ void warn_of_loss(const StaticInt8Result& result, Console& console) {
 }
 
 void run_ptq(const PtqRequest& request, const CommonOptions& common, Console& console) {
+  FilesRead read{request.model.path, request.data};
+  for (const std::string& path : {request.backend_config, request.qconfig, request.statistics})
+    read.others.push_back(path);
   for (const OutputOptions& output : {request.output, {request.statistics_out, request.output.force}})
-    require_writable(output, request.model.path);
+    require_writable(output, read);
   const std::shared_ptr<GraphModule> module = open_model(request.model);
   const StaticInt8Result result = quantize_model(request, *module, console);
   if (!request.statistics_out.empty()) write_text(request.statistics_out, result.statistics);

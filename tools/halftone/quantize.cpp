@@ -54,14 +54,14 @@ void quantize_by_measuring(const QuantizeRequest& options, const CommonOptions& 
   request.model = options.model;
   request.include = scheme.include;
   request.exclude = scheme.exclude;
-  request.output = options.output.path;
+  request.output = options.output;
   run_autoquant(request, common, console);
 }
 
 void quantize(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
   if (options.output.path.empty() && !options.dry_run)
     throw UsageError("-o OUT.ht is missing (or --dry-run, to write nothing)");
-  require_writable(options.output, options.model.path);
+  require_writable(options.output, {options.model.path});
   if (options.scheme.scheme == "autoquant") return quantize_by_measuring(options, common, console);
   const QuantConfig config = config_of(options.scheme);
   QuantizeOptions layers = layers_of(options.scheme);

@@ -17,7 +17,7 @@ class Quantize(CliTest):
         self.assert_narrow(done.stdout)
         self.assertIn("2 layers quantized", done.stdout)
         self.assertIn("times smaller", done.stdout)
-        self.assertIn("wrote int8.ht", done.stderr)
+        self.assertRegex(done.stderr, r"wrote int8\.ht \(.*\); to run it: halftone run int8\.ht\n")
         self.ok("run", "int8.ht", "--outputs", "int8.safetensors")
         self.ok("run", "classifier.pt2", "--outputs", "fp32.safetensors")
         got, want = load_file(FOLDER / "int8.safetensors"), load_file(FOLDER / "fp32.safetensors")

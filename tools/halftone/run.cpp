@@ -15,15 +15,15 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/compile.h"
 #include "halftone/error.h"
 #include "halftone/graph_module.h"
 #include "halftone/table.h"
 #include "inputs.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "outputs.h"
 #include "profiling.h"
-#include "stored_backend.h"
+#include "runner.h"
 #include "timing.h"
 
 namespace halftone::cli {
@@ -43,23 +43,19 @@ constexpr const char* kRunDescription =
 constexpr const char* kRunExamples = R"(Examples:
   halftone run model.pt2
   halftone run model.pt2 --inputs in.safetensors --outputs out.safetensors
+  halftone run model.pt2 --shapes input_ids:1x128,attention_mask:1x128 --repeat 50
+  halftone run model.pt2 --inputs in.npz --outputs out.npz
   halftone run decoder.pt2 --inputs token0.safetensors --inputs token1.safetensors
-  halftone run model.pt2 --backend halftone --repeat 100
-  halftone run model.ht --backend halftone --profile --trace trace.json
+  halftone run model.pt2 --repeat 100
+  halftone run model.ht --profile --trace trace.json
   halftone run tuned.ht --repeat 100
   halftone run model.pt2 --repeat 100 --threads 2 --json)";
 
-const std::vector<std::string>& known_backends() {
-  static const std::vector<std::string> names = {"eager", "halftone", "stored"};
-  return names;
-}
-
 struct RunOptions {
-  ModelOptions model;
-  std::vector<std::string> inputs;
+  RunnerOptions runner;
+  InputOptions inputs;
   std::vector<std::string> outputs;
-  std::string backend;  ///< empty: "stored" where the file has one, else "eager"
-  std::vector<std::string> disabled_passes;
+  bool force = false;  ///< write outputs over inputs
   int repeat = 0;
   double duration = 0;  ///< seconds; 0: not by time
   bool timed() const { return repeat > 0 || duration > 0; }
@@ -67,14 +63,8 @@ struct RunOptions {
   bool deterministic = false;
 };
 
-std::string check_backend(const std::string& name) {
-  const auto& known = known_backends();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return {};
-  return fmt::format("unknown backend '{}'; known: {}", name, fmt::join(known, ", "));
-}
-
 void check_files(const RunOptions& options) {
-  const size_t calls = std::max<size_t>(options.inputs.size(), 1);
+  const size_t calls = options.inputs.calls();
   if (!options.outputs.empty() && options.outputs.size() != calls) {
     throw CLI::ValidationError("--outputs",
                                fmt::format("{} given for {} call{}: there must be one for each --inputs",
@@ -85,16 +75,27 @@ void check_files(const RunOptions& options) {
   }
 }
 
-/// What the interpreter does not have must not be ignored in silence.
+/// The option that only compiled models have; "" where none is given.
+std::string compiled_only(const RunOptions& options) {
+  if (!options.runner.disabled_passes.empty()) return "--disable-pass";
+  if (options.profile.tables) return "--profile";
+  if (!options.profile.trace_path.empty()) return "--trace";
+  return options.deterministic ? "--deterministic" : "";
+}
+
+/// It must not be ignored in silence.
 void check_backend_options(const RunOptions& options) {
-  if (options.backend == "halftone") return;
-  const auto refuse = [](const char* option) {
+  const std::string& backend = options.runner.backend;
+  const std::string option = compiled_only(options);
+  if (!option.empty() && !backend.empty() && backend != "halftone")
     throw CLI::ValidationError(option, "needs --backend halftone");
-  };
-  if (!options.disabled_passes.empty()) refuse("--disable-pass");
-  if (options.profile.tables) refuse("--profile");
-  if (!options.profile.trace_path.empty()) refuse("--trace");
-  if (options.deterministic) refuse("--deterministic");
+}
+
+void require_compiled(const RunOptions& options, const Runner& runner) {
+  const std::string option = compiled_only(options);
+  if (!option.empty() && !runner.compiled)
+    throw UsageError(fmt::format("{} needs --backend halftone: {} runs as {}", option,
+                                 options.runner.model.path, runner.backend));
 }
 
 /// All calls in order, from a reset state; milliseconds in the model alone.
@@ -161,43 +162,6 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   report["calls_per_second"] = per_second;
 }
 
-/// What runs the calls.
-struct Runner {
-  std::string backend;
-  Session session;
-  std::shared_ptr<const CompiledModel> compiled = nullptr;  ///< what runs them with --backend halftone
-};
-
-Runner make_runner(const RunOptions& options, Console& console) {
-  if (options.backend.empty() || options.backend == "stored") {
-    if (const std::optional<Backend> backend = try_stored_backend(options.model)) {
-      console.detail(fmt::format("as it was saved: {}", backend->describe()));
-      return {backend->describe(), backend->session()};
-    }
-    if (!options.backend.empty()) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("{}: no backend was saved with it: give --backend eager or halftone",
-                              options.model.path));
-    }
-  }
-  const std::shared_ptr<const GraphModule> module = open_model(options.model);
-  if (options.backend != "halftone") return {"eager", Session(module)};
-  auto compiled = compile(module, {.disabled_passes = options.disabled_passes});
-  for (const std::string& line : compiled->log()) console.detail(line);
-  return {options.backend, Session(module, compiled), compiled};
-}
-
-/// What did not become native: a whole graph that is interpreted is worth a message, single operators with
-/// --verbose.
-void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
-                      Console& console) {
-  const PlanReport report = compiled.report(inputs);
-  if (!report.interpreted.empty()) {
-    console.info(fmt::format("the whole graph runs in the interpreter: {}", report.interpreted));
-  }
-  for (const std::string& line : report.left_to_aten) console.detail(fmt::format("left to ATen: {}", line));
-}
-
 /// Native steps give the same bytes for every number of threads; ATen promises that for none of its own.
 void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
                          Console& console, Json& report) {
@@ -211,8 +175,13 @@ void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::I
 }
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
-  check_trace_path(options.profile);
-  Runner runner = make_runner(options, console);
+  std::vector<std::string> written = options.outputs;
+  written.push_back(options.profile.trace_path);
+  for (const std::string& path : written)
+    require_writable({path, options.force}, {options.runner.model.path, options.inputs.files});
+  check_passes(options.runner.disabled_passes);
+  Runner runner = make_runner(options.runner, console);
+  require_compiled(options, runner);
   Session& session = runner.session;
   const GraphModule& module = session.module();
   for (const std::string& note : module.notes) console.detail(note);
@@ -221,7 +190,7 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
   Json results = run_calls(session, calls, options, common.json, console);
   if (compiled) say_what_is_left(*compiled, copy_for_call(module, calls.front()), console);
   Json report = {
-      {"model", options.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
+      {"model", options.runner.model.path}, {"backend", runner.backend}, {"threads", at::get_num_threads()}};
   if (options.deterministic)
     say_what_may_differ(*compiled, copy_for_call(module, calls.front()), console, report);
   if (!common.json && options.outputs.empty()) console.result(fmt::format("backend: {}\n", runner.backend));
@@ -244,26 +213,21 @@ void add_run(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<RunOptions>();
   CLI::App* command = app.add_subcommand("run", kRunDescription);
   command->footer(kRunExamples);
-  add_model_options(*command, options->model);
+  add_model_options(*command, options->runner.model);
+  add_input_options(*command, options->inputs,
+                    "Inputs of a call: .safetensors, .npz, .npy; may be repeated\n"
+                    "(default: the model's sample inputs)");
   command
-      ->add_option("--inputs", options->inputs,
-                   "Inputs of a call; may be repeated (default: the model's sample inputs)")
-      ->type_name("F.safetensors")
+      ->add_option("--outputs", options->outputs,
+                   "Where a call's results go: one for each --inputs; .safetensors, .npz,\n"
+                   ".npy (one result)")
+      ->type_name("FILE")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_option("--outputs", options->outputs, "Where a call's results go: one for each --inputs")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_force_option(*command, options->force);
+  add_backend_option(*command, options->runner.backend);
   command
-      ->add_option("--backend", options->backend,
-                   fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "
-                               "file, as tune does; else eager)",
-                               fmt::join(known_backends(), ", ")))
-      ->type_name("NAME")
-      ->check(CLI::Validator(check_backend, ""));
-  command
-      ->add_option("--disable-pass", options->disabled_passes,
+      ->add_option("--disable-pass", options->runner.disabled_passes,
                    "Compile without this pass (--backend halftone); may be repeated")
       ->type_name("NAME")
       ->expected(1)

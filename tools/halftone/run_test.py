@@ -4,13 +4,14 @@ import os
 import pty
 import subprocess
 
+import numpy
 import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, classifier, classifier_inputs, export, main, rewrite_ht
 
-export("classifier", "block", "counter", "not_finite", "writer", "no_samples")
+export("classifier", "block", "branch", "counter", "not_finite", "writer", "no_samples")
 
 
 class Run(CliTest):
@@ -89,10 +90,10 @@ class Run(CliTest):
         self.assertIn("reset state", done.stdout)
         report = json.loads(lines[-1])
         self.assertEqual((report["repeat"], report["threads"], report["backend"], report["model"]),
-                         (5, 1, "eager", "counter.pt2"))
+                         (5, 1, "halftone", "counter.pt2"))
         self.assertTrue(0 < report["p10_ms"] <= report["median_ms"] <= report["p90_ms"] <= report["p99_ms"])
         self.assertAlmostEqual(report["calls_per_second"], 1e3 / report["mean_ms"])
-        for words in ("backend: eager", "5 repetitions of one call", "p99", "calls per second"):
+        for words in ("backend: halftone", "5 repetitions of one call", "p99", "calls per second"):
             self.assertIn(words, done.stdout)
 
     def test_several_calls_are_timed_together_and_said_to_be(self):
@@ -158,6 +159,69 @@ class Run(CliTest):
         self.assertIn(f"/{repeat}  timing".encode(), seen)
 
 
+class Numpy(CliTest):
+    """Files that numpy itself writes and reads."""
+
+    def test_npz_in_and_out(self):
+        inputs = {name: tensor.numpy() for name, tensor in classifier_inputs(batch=3).items()}
+        numpy.savez(FOLDER / "in.npz", **inputs)
+        save_file(classifier_inputs(batch=3), FOLDER / "same.safetensors")
+        self.ok("run", "classifier.pt2", "--inputs", "in.npz", "--outputs", "out.npz")
+        self.ok("run", "classifier.pt2", "--inputs", "same.safetensors", "--outputs", "same_out.safetensors")
+        found, expected = numpy.load(FOLDER / "out.npz"), load_file(FOLDER / "same_out.safetensors")
+        self.assertEqual(set(found), set(expected))
+        for name, tensor in expected.items():
+            self.assertEqual((found[name].dtype, found[name].shape), (tensor.numpy().dtype, tensor.shape))
+            numpy.testing.assert_array_equal(found[name], tensor.numpy())
+
+    def test_npy_is_the_only_tensor_whatever_its_order(self):
+        x = numpy.random.default_rng(0).standard_normal((3, 70, 64), dtype=numpy.float32)
+        results = []
+        for name, array in (("rows", x), ("columns", numpy.asfortranarray(x))):
+            numpy.save(FOLDER / f"{name}.npy", array)
+            self.ok("run", "block.pt2", "--inputs", f"{name}.npy", "--outputs", f"{name}_out.npy")
+            results.append(numpy.load(FOLDER / f"{name}_out.npy"))
+        self.assertEqual(results[0].shape, (3, 70, 64))
+        numpy.testing.assert_array_equal(*results)
+        self.fails(1, "run", "classifier.pt2", "--inputs", "rows.npy", says=["rows.npy", "2 tensors", ".npz", "ids: int64"])
+        self.fails(1, "run", "classifier.pt2", "--outputs", "five.npy", says=["five.npy", "one array"])
+
+    def test_what_is_not_read_is_named(self):
+        numpy.save(FOLDER / "objects.npy", numpy.array([{}], dtype=object), allow_pickle=True)
+        numpy.savez_compressed(FOLDER / "small.npz", x=numpy.zeros(3))
+        torch.save({"x": torch.ones(3)}, FOLDER / "saved.pt")
+        for name, says in (("objects.npy", "Python objects"), ("small.npz", "numpy.savez stores"), ("saved.pt", "torch.save"),
+                           ("counter.pt2", "a model")):
+            self.fails(1, "run", "counter.pt2", "--inputs", name, says=[name, says])
+
+
+class Shapes(CliTest):
+    def outputs(self, *arguments):
+        report = json.loads(self.ok("run", *arguments, "--json").stdout)
+        return [call["outputs"] for call in report["calls"]]
+
+    def test_made_up_inputs_of_these_shapes(self):
+        call, = self.outputs("classifier.pt2", "--shapes", "ids:7x5,scale:1")
+        self.assertEqual(call[0]["shape"], [7, 5, 16])
+        one, two = self.outputs("classifier.pt2", "--shapes", "ids:1x5", "--shapes", "ids:2x5")
+        self.assertEqual((one[0]["shape"], two[0]["shape"]), ([1, 5, 16], [2, 5, 16]))
+        self.assertEqual(self.outputs("no_samples.pt2", "--shapes", "1x4")[0][0]["shape"], [1, 2])
+
+    def test_the_seed_decides(self):
+        first, again, other = (self.outputs("block.pt2", "--shapes", "3x70x64", "--seed", seed) for seed in ("1", "1", "2"))
+        self.assertEqual(first, again)
+        self.assertNotEqual(first, other)
+
+    def test_mistakes(self):
+        for shapes, says in (("idz:7x5", 'did you mean "ids"?'), ("7x5", "names no input"), ("ids:7y5", "is no shape"),
+                             ("ids:", "is no shape"), ("ids:-1x5", "is no shape"), ("ids:2x5,ids:3x5", "second shape"),
+                             ("ids:999999999x999999999999", "too many elements")):
+            self.fails(2, "run", "classifier.pt2", "--shapes", shapes, says=["--shapes", says])
+        self.fails(1, "run", "classifier.pt2", "--shapes", "ids:33x5", says=["ids", "1 to 32"])
+        self.fails(2, "run", "block.pt2", "--seed", "3", says=["--shapes"])
+        self.fails(2, "run", "block.pt2", "--shapes", "3x70x64", "--inputs", "x.npy", says=["--shapes"])
+
+
 class StoredBackend(CliTest):
     """The backend of a .ht file is a claim of whoever wrote the file."""
 
@@ -183,14 +247,32 @@ class HalftoneBackend(CliTest):
     """What run has for compiled models only."""
 
     def test_passes_are_the_halftone_backends(self):
-        self.fails(2, "run", "classifier.pt2", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
-        self.fails(1, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
+        self.fails(2, "run", "classifier.pt2", "--backend", "eager", "--disable-pass", "clean_up", says=["--disable-pass", "--backend halftone"])
+        self.fails(2, "run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_upp", says=["clean_up"])
         done = self.ok("run", "classifier.pt2", "--backend", "halftone", "--disable-pass", "clean_up", "--verbose")
         self.assertIn("fuse_linear", done.stderr)
 
     def test_what_only_the_halftone_backend_can_is_refused_elsewhere(self):
         for option in (["--profile"], ["--trace", "t.json"], ["--deterministic"]):
-            self.fails(2, "run", "classifier.pt2", *option, says=[option[0], "--backend halftone"])
+            self.fails(2, "run", "classifier.pt2", "--backend", "eager", *option, says=[option[0], "--backend halftone"])
+            self.fails(2, "run", GOLDEN / "v2_backend_int8dq.ht", *option,
+                       says=[option[0], "--backend halftone", "runs as QuantBackend"])
+
+    def test_files_without_a_backend_are_compiled(self):
+        self.ok("quantize", "block.pt2", "--scheme", "int8wo", "-o", "block.ht")
+        for model in ("block.pt2", "block.ht"):
+            done = self.ok("run", model, "--outputs", "default.safetensors", "--json")
+            self.assertEqual((json.loads(done.stdout)["backend"], done.stderr), ("halftone", "halftone: wrote default.safetensors\n"))
+            self.ok("run", model, "--backend", "halftone", "--outputs", "asked.safetensors")
+            self.ok("run", model, "--backend", "eager", "--outputs", "eager.safetensors")
+            default, asked, eager = (load_file(FOLDER / f"{name}.safetensors")["output_0"] for name in ("default", "asked", "eager"))
+            torch.testing.assert_close(default, asked, rtol=0, atol=0)
+            torch.testing.assert_close(default, eager, rtol=1e-5, atol=1e-5)
+        self.ok("run", "block.pt2", "--profile")
+
+    def test_what_cannot_be_compiled_says_why(self):
+        done = self.ok("run", "branch.pt2", "--json")
+        self.assertIn("the whole graph runs in the interpreter: builtin::cond", done.stderr)
 
     def test_profile_and_trace(self):
         trace = FOLDER / "trace.json"

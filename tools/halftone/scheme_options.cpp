@@ -46,8 +46,11 @@ void add_scheme_options(CLI::App& command, SchemeOptions& options) {
       ->type_name("B")
       ->check(CLI::PositiveNumber);
   command.add_option("--include", options.include, "Only layers whose whole name matches")
-      ->type_name("REGEX");
-  command.add_option("--exclude", options.exclude, "Not these layers")->type_name("REGEX");
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
+  command.add_option("--exclude", options.exclude, "Not these layers")
+      ->type_name("REGEX")
+      ->check(CLI::Validator(check_pattern, ""));
   command
       .add_option("--override", options.overrides,
                   "Another scheme for these layers (noquant: none); may be repeated.\nThe first match "
@@ -82,6 +85,8 @@ QuantizeOptions layers_of(const SchemeOptions& options) {
     if (equals == std::string::npos || equals == 0) {
       throw UsageError(fmt::format("--override: \"{}\" is not REGEX=SCHEME", text));
     }
+    if (const std::string wrong = check_pattern(text.substr(0, equals)); !wrong.empty())
+      throw UsageError("--override: " + wrong);
     layers.overrides.emplace_back(text.substr(0, equals), parse_scheme(text.substr(equals + 1)));
   }
   return layers;

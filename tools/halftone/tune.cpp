@@ -17,6 +17,7 @@
 #include "halftone/tune_modules.h"
 #include "inputs.h"
 #include "model_file.h"
+#include "output_file.h"
 #include "tune_files.h"
 #include "tune_text.h"
 
@@ -53,7 +54,7 @@ struct TuneRequest {
   std::string strategy = "throughput";
   std::vector<std::string> backends;
   std::vector<std::string> schemes;
-  std::vector<std::string> inputs;
+  InputOptions inputs;
   std::string candidate;
   std::optional<double> budget_ms;
   std::optional<double> min_cosine;
@@ -65,7 +66,7 @@ struct TuneRequest {
   bool no_cache = false;
   bool show_cache = false;
   bool clear_cache = false;
-  std::string output;
+  OutputOptions output;
   std::string report;
 };
 
@@ -118,6 +119,11 @@ std::vector<std::string> trial_command(const ModelOptions& model) {
 TuneOptions settings_of(const TuneRequest& options) {
   TuneOptions settings;
   if (!options.by_submodule) settings.candidates = select_candidates(options.backends, options.schemes);
+  if (!options.candidate.empty()) {
+    std::vector<std::string> names;
+    for (const TuneCandidate& each : settings.candidates) names.push_back(each.name);
+    require_known("--candidate", options.candidate, names);
+  }
   if (options.min_cosine) settings.least_cosine = *options.min_cosine;
   settings.time_limit = options.time_limit;
   settings.cache_dir = cache_of(options);
@@ -128,7 +134,8 @@ TuneOptions settings_of(const TuneRequest& options) {
 SubmoduleTuneResult tune_parts(const ModelSource& model, const Samples& samples, const Strategy& strategy,
                                const TuneOptions& settings, const std::vector<std::string>& schemes) {
   SubmoduleTuneOptions parts;
-  for (const std::string& scheme : schemes) parts.configs.emplace_back(std::string_view(scheme));
+  for (const std::string& scheme : schemes)
+    parts.configs.push_back(parse_option([&] { return QuantConfig(std::string_view(scheme)); }));
   return tune_submodules(model, samples, strategy, settings, parts);
 }
 
@@ -153,19 +160,23 @@ Outcome tune_model(const TuneRequest& options, const ModelSource& model, const S
 void print(const Outcome& outcome, const TuneRequest& options, const CommonOptions& common,
            Console& console) {
   const TuneReport& report = outcome.result.report;
-  const int64_t bytes = options.output.empty() ? 0 : file_bytes(options.output);
+  const std::string& output = options.output.path;
+  const int64_t bytes = output.empty() ? 0 : file_bytes(output);
   if (common.json) {
     Json json = Json::parse(report.to_json());
     if (options.by_submodule) json["parts"] = parts_json(outcome.parts);
-    if (!options.output.empty()) json.update({{"output", options.output}, {"output_bytes", bytes}});
+    if (!output.empty()) json.update({{"output", output}, {"output_bytes", bytes}});
     return console.result(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (options.by_submodule) console.result(parts_text(outcome.parts) + "\n");
   std::string last = gain_text(report);
-  if (!options.output.empty()) {
-    const std::string inputs = options.inputs.empty() ? "" : " --inputs " + options.inputs.front();
-    last += fmt::format("; written: {} ({}); to run it: halftone run {}{}", options.output,
-                        describe_bytes(bytes), options.output, inputs);
+  if (!output.empty()) {
+    const InputOptions& given = options.inputs;
+    std::string inputs;
+    if (!given.files.empty()) inputs = " --inputs " + given.files.front();
+    if (!given.shapes.empty()) inputs = " --shapes " + given.shapes.front();
+    last += fmt::format("; written: {} ({}); to run it: halftone run {}{}", output, describe_bytes(bytes),
+                        output, inputs);
   }
   console.result(report.to_text() + wrap(last, kColumns));
 }
@@ -176,11 +187,12 @@ bool breaks_budget(const TuneRequest& options, const TuneReport& report) {
 }
 
 int tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
-  for (const std::string& path : {options.output, options.report}) require_folder_of(path);
+  for (const std::string& path : {options.output.path, options.report})
+    require_writable({path, options.output.force}, {options.model.path, options.inputs.files});
   const Strategy strategy = strategy_by_name(
       options.strategy,
       {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
-  const TuneOptions settings = settings_of(options);
+  const TuneOptions settings = parse_option([&] { return settings_of(options); });
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   const Samples samples = collect_samples(*module, options.inputs);
   if (options.dry_run) {
@@ -191,14 +203,14 @@ int tune(const TuneRequest& options, const CommonOptions& common, Console& conso
   const Outcome outcome = tune_model(options, module, samples, strategy, settings, console);
   if (breaks_budget(options, outcome.result.report)) {
     TuneRequest nothing = options;
-    nothing.output.clear();
+    nothing.output.path.clear();
     print(outcome, nothing, common, console);
     console.warn(fmt::format("nothing meets the budget of {} ms: nothing is written", *options.budget_ms));
     return kJobFailed;
   }
   // The file's own sample inputs may go on into the next one; calls that the user brought are only shapes.
-  if (!options.output.empty()) {
-    save(outcome.result.backend, options.output, {.sample_data = options.inputs.empty()});
+  if (!options.output.path.empty()) {
+    save(outcome.result.backend, options.output.path, {.sample_data = options.inputs.files.empty()});
   }
   if (!options.report.empty()) {
     write_text(options.report, outcome.result.report.to_json() + "\n");
@@ -281,13 +293,9 @@ void add_choices(CLI::App& command, TuneRequest& options) {
 }
 
 void add_effort(CLI::App& command, TuneRequest& options) {
-  command
-      .add_option("--inputs", options.inputs,
-                  "A call to tune for; may be repeated, with other shapes too (default: the\n"
-                  "model's sample inputs). The last fifth is held out for checking")
-      ->type_name("F.safetensors")
-      ->expected(1)
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  add_input_options(command, options.inputs,
+                    "A call to tune for; may be repeated, with other shapes too (default: the\n"
+                    "model's sample inputs). The last fifth is held out for checking");
   command.add_option("--time-limit", options.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
@@ -320,7 +328,7 @@ void add_tune(CLI::App& app, CommandLine& line) {
   command->get_option("MODEL")->required(false);  // the cache has no model
   add_choices(*command, *options);
   add_effort(*command, *options);
-  command->add_option("-o,--output", options->output, "The checkpoint to write")->type_name("OUT.ht");
+  add_output_options(*command, options->output, "The checkpoint to write");
   command->add_option("--report", options->report, "Every candidate, measured and judged, as JSON")
       ->type_name("R.json");
   add_common_options(*command, line.common);

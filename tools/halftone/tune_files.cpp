@@ -1,13 +1,12 @@
 #include "tune_files.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 
 #include "halftone/error.h"
 
@@ -40,26 +39,13 @@ std::string own_program() {
   return fs::read_symlink("/proc/self/exe").string();
 }
 
-void require_folder_of(const std::string& path) {
-  if (path.empty()) return;
-  const fs::path folder = fs::path(path).parent_path();
-  std::error_code ignored;
-  if (!folder.empty() && !fs::is_directory(folder, ignored))
-    throw Error(ErrorCode::kIo, fmt::format("{}: there is no folder {}", path, folder.string()));
-  const bool is_there = fs::exists(path, ignored);
-  if (fs::is_directory(path, ignored)) throw Error(ErrorCode::kIo, fmt::format("{}: is a folder", path));
-  // A new file needs the folder; so does one that replaces another atomically.
-  const std::string place = folder.empty() ? "." : folder.string();
-  if (access(place.c_str(), W_OK | X_OK) != 0 && (!is_there || access(path.c_str(), W_OK) != 0))
-    throw Error(ErrorCode::kIo,
-                fmt::format("{}: the folder {} cannot be written to: {}", path, place, std::strerror(errno)));
-}
-
 void write_text(const std::string& path, std::string_view text) {
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  if (!file) throw Error(ErrorCode::kIo, fmt::format("{}: cannot be written", path));
+  if (!file)
+    throw Error(ErrorCode::kIo,
+                fmt::format("{}: cannot be written: {}", path, std::generic_category().message(errno)));
 }
 
 int64_t file_bytes(const std::string& path) {

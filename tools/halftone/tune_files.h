@@ -12,9 +12,6 @@ std::string default_cache(const char* what);
 /// The path of this program.
 std::string own_program();
 
-/// kIo where the folder that a file shall be written to is not there: before a minute of work, not after it.
-/// An empty path is fine.
-void require_folder_of(const std::string& path);
 /// kIo, naming the file.
 void write_text(const std::string& path, std::string_view text);
 int64_t file_bytes(const std::string& path);

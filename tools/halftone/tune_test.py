@@ -215,8 +215,8 @@ class Refusals(CliTest):
             closed = FOLDER / "closed"
             closed.mkdir(mode=0o500)
             self.fails(1, "tune", "block.pt2", "-o", "closed/x.ht", says=["closed", "cannot be written"])
-        self.fails(1, "tune", "block.pt2", "-o", "x.ht", "--schemes", "int8d", says=["int8d", "int8dq"])
-        self.fails(1, "tune", "block.pt2", "-o", "x.ht", "--backends", "haltone", says=["haltone", "halftone"])
+        self.fails(2, "tune", "block.pt2", "-o", "x.ht", "--schemes", "int8d", says=["int8d", "int8dq"])
+        self.fails(2, "tune", "block.pt2", "-o", "x.ht", "--backends", "haltone", says=["haltone", "halftone"])
         self.fails(1, "tune", "no_samples.pt2", "-o", "x.ht", says=["--inputs", "input: float32 [1, 4]"])
         self.fails(1, "tune", "nowhere.pt2", "-o", "x.ht", says=["no such file"])
         self.assertFalse((FOLDER / "x.ht").exists())

@@ -1,5 +1,7 @@
 #include "compiler/passes/passes.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/errors.h"
@@ -79,7 +81,8 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
   for (const Pass& pass : all_passes()) names.push_back(pass.name);
   for (const std::string& name : disabled) {
     if (std::find(names.begin(), names.end(), name) == names.end())
-      fail(ErrorCode::kInvalidArgument, "there is no pass \"{}\"{}", name, did_you_mean(name, names));
+      fail(ErrorCode::kInvalidArgument, "there is no pass \"{}\"{}; known: {}", name,
+           did_you_mean(name, names), fmt::join(names, ", "));
   }
   PassContext context{graph, tensors, ranges, log};
   context.mutates = AliasSets(graph).any_written();

@@ -1,5 +1,7 @@
 #include "harness/run/job.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,7 +20,8 @@ constexpr std::array kSeedSchemes = {"noquant", "int8dynamic", "int8weightonly",
 
 void check_name(std::string_view what, const std::string& name, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
-  fail(ErrorCode::kInvalidArgument, "bench: there is no {} \"{}\"{}", what, name, did_you_mean(name, known));
+  fail(ErrorCode::kInvalidArgument, "bench: there is no {} \"{}\"{}; known: {}", what, name,
+       did_you_mean(name, known), fmt::join(nearest_first(name, known), ", "));
 }
 
 void check_job_model(const BenchJob& job) {

@@ -86,6 +86,15 @@ ErrorMeasure Difference::measure() const {
   return result;
 }
 
+ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got) {
+  if (expected.sizes() != got.sizes())
+    fail(ErrorCode::kInvalidArgument, "tensors of other sizes cannot be compared: [{}] and [{}]",
+         fmt::join(expected.sizes(), ", "), fmt::join(got.sizes(), ", "));
+  Difference difference;
+  difference.add(expected, got);
+  return difference.measure();
+}
+
 std::string describe_two_answers(const GraphModule& module) {
   const std::vector<std::string> operators = random_operators(module.graph());
   return operators.empty()

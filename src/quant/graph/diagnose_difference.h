@@ -33,9 +33,5 @@ class Difference {
 /// For a model that gave two answers to one call: "this model draws random numbers (aten::randn_like): …".
 /// That an operator may draw some is not enough to say so: dropout does in training only.
 std::string describe_two_answers(const GraphModule& module);
-/// kUnsupported where two answers to the same call, `first` and `second` (all their tensors), differ by more
-/// than rounding: nothing can be compared with such a model.
-void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
-                          const std::vector<at::Tensor>& second);
 
 }  // namespace halftone

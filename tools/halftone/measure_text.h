@@ -1,0 +1,17 @@
+// How an ErrorMeasure is printed.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "halftone/diagnose.h"
+
+namespace halftone::cli {
+
+/// "48.2"; "exact" where nothing differs, "NaN" where something is not finite in one only.
+std::string decibels(const ErrorMeasure& measure);
+/// Lines about what is not a number or infinite; none where everything is finite.
+std::string not_finite_text(const ErrorMeasure& measure);
+nlohmann::ordered_json measure_json(const ErrorMeasure& measure);
+
+}  // namespace halftone::cli

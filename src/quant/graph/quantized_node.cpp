@@ -75,7 +75,7 @@ struct Operator {
   std::string_view target;
   std::string_view kind;
   QuantConfig (*config)(const Node& node);
-  int weights_per_column;  ///< k = this × the second size of "weight"; 0: k stands elsewhere
+  int weights_per_column;  ///< k = this × the second size of "weight", where no operand says it
 };
 
 constexpr std::array<Operator, 10> kOperators = {{
@@ -120,8 +120,8 @@ LayerInfo describe_layer(const Operator& op, const Node& node, const Value& weig
     return layer;
   }
   layer.n = size_of(weight, 0);
-  layer.k =
-      op.weights_per_column > 0 ? op.weights_per_column * size_of(weight, 1) : number(node, "in_features", 0);
+  layer.k = number(node, "in_features", 0);
+  if (layer.k == 0) layer.k = op.weights_per_column * size_of(weight, 1);
   return layer;
 }
 
@@ -144,6 +144,10 @@ std::string layer_of_tensor(std::string_view target) {
   return std::string(target);
 }
 
+bool is_static_int8_layer(const Node& node) {
+  return node.is("halftone::int8_conv") || node.is("halftone::int8_static_linear");
+}
+
 std::optional<QuantizedNode> try_quantized_node(const Node& node) {
   const auto op = std::find_if(kOperators.begin(), kOperators.end(),
                                [&](const Operator& one) { return node.is(one.target); });
@@ -151,7 +155,7 @@ std::optional<QuantizedNode> try_quantized_node(const Node& node) {
   const Value* weight = first_part(node);
   if (weight == nullptr) fail(ErrorCode::kInvalidArgument, "{}: has no weight", node.target());
   try {
-    return QuantizedNode{describe_layer(*op, node, *weight), op->config(node)};
+    return QuantizedNode{describe_layer(*op, node, *weight), op->config(node), weight};
   } catch (const Error& error) {
     throw error.with_context(fmt::format("%{} ({})", node.output()->name(), node.target()));
   }

@@ -3,10 +3,46 @@ import json
 
 import torch
 from safetensors.torch import load_file
+from torch import nn
 
 from cli_support import FOLDER, CliTest, export, main
 
 export("classifier", "not_finite")
+
+
+class Tied(nn.Module):
+    """One weight for the embedding and the linear behind it."""
+
+    def __init__(self):
+        super().__init__()
+        self.e = nn.Embedding(1000, 32)
+        self.h = nn.Linear(32, 1000, bias=False)
+        self.h.weight = self.e.weight
+
+    def forward(self, ids):
+        return self.h(self.e(ids))
+
+
+class Recurrent(nn.Module):
+    """Nearly all of its weights are those of an LSTM."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(32, 64, num_layers=2)
+        self.o = nn.Linear(64, 4)
+
+    def forward(self, x):
+        return self.o(self.lstm(x)[0])
+
+
+def save(name, module, *inputs):
+    torch.manual_seed(0)
+    with torch.no_grad():
+        torch.export.save(torch.export.export(module().eval(), inputs), FOLDER / f"{name}.pt2")
+
+
+save("tied", Tied, torch.arange(5))
+save("recurrent", Recurrent, torch.randn(3, 2, 32))
 
 
 class Quantize(CliTest):
@@ -58,6 +94,36 @@ class Quantize(CliTest):
         self.fails(2, "quantize", "classifier.pt2", "--scheme", "int8wo", says=["-o"])
         self.fails(2, "quantize", "classifier.pt2", says=["--scheme"])
         self.assertFalse((FOLDER / "no.ht").exists())
+
+    def test_a_quantized_file_has_as_many_parameters(self):
+        def parameters(model):
+            return json.loads(self.ok("inspect", model, "--json").stdout)["totals"]["parameters"]
+
+        for scheme in ("int8wo", "int8dq", "int4wo", "fp8wo", "bf16wo"):
+            self.ok("quantize", "tied.pt2", "--scheme", scheme, "--embeddings", "-o", "counted.ht")
+            self.assertEqual(parameters("counted.ht"), parameters("tied.pt2"), scheme)
+
+    def test_says_what_it_left_alone(self):
+        done = self.ok("quantize", "recurrent.pt2", "--scheme", "int8wo", "-o", "recurrent.ht")
+        self.assert_narrow(done.stdout)
+        self.assertRegex(done.stdout, r"1 LSTM \(2\d\d\.\d kB, 99\.\d % of the bytes\) is not touched by this scheme")
+        self.assertIn("warning: most of the model", done.stderr)
+        report = json.loads(self.ok("quantize", "recurrent.pt2", "--scheme", "int8wo", "--dry-run", "--json").stdout)
+        self.assertEqual([kind["kind"] for kind in report["left_alone"]], ["LSTM"])
+        self.assertGreater(report["left_alone"][0]["share"], 0.98)
+        self.assertEqual(len(report["warnings"]), 1)
+        self.assertNotIn("warning", self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "--embeddings", "--dry-run").stderr)
+
+    def test_a_larger_file_is_a_warning(self):
+        done = self.ok("quantize", "tied.pt2", "--scheme", "int8wo", "-o", "tied.ht")
+        self.assertIn("1.28 times larger", done.stdout)
+        self.assertNotIn("0.78", done.stdout)
+        self.assertIn("warning: the model became larger", done.stderr)
+        self.assertIn("--embeddings", done.stderr)
+        done = self.ok("quantize", "tied.pt2", "--scheme", "int8wo", "--embeddings", "-o", "tied.ht")
+        self.assertNotIn("warning", done.stderr)
+        self.assertIn("Quantized weights: 128.0 kB -> 36.0 kB (3.56 times smaller)", done.stdout)
+        self.assertIn("Whole model:       128.0 kB -> 36.0 kB (3.56 times smaller)", done.stdout)
 
     def test_another_scheme_on_a_quantized_model_is_an_error(self):
         self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "once.ht")

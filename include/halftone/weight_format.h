@@ -49,8 +49,7 @@ class WeightFormat {
  public:
   virtual ~WeightFormat() = default;
 
-  /// Why a weight of n outputs and k inputs cannot have this format, or "" if it can: "group size 32 does not
-  /// divide 100".
+  /// Why a weight of n outputs and k inputs cannot have this format, or "" if it can.
   virtual std::string refuse(int64_t n, int64_t k) const { return {}; }
   /// weight: [n, k] float32, contiguous, finite, not refused. The same weight gives the same bytes, on every
   /// machine.

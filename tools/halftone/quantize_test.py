@@ -42,6 +42,7 @@ def save(name, module, *inputs):
 
 
 save("tied", Tied, torch.arange(5))
+save("odd", lambda: nn.Sequential(nn.Linear(100, 33), nn.ReLU(), nn.Linear(33, 31), nn.ReLU(), nn.Linear(31, 40)), torch.randn(3, 100))
 save("recurrent", Recurrent, torch.randn(3, 2, 32))
 
 
@@ -86,7 +87,6 @@ class Quantize(CliTest):
     def test_nothing_is_silent(self):
         quantize = ("quantize", "classifier.pt2", "-o", "no.ht", "--scheme")
         self.fails(2, *quantize, "int8w", says=["int8w", "int8wo"])
-        self.fails(1, *quantize, "int4wo", says=["group size 32 does not divide 16", self.BLOCK + ".0"])
         self.fails(1, *quantize, "int8wo", "--include", "nothing", says=["include pattern", "nothing", "embedding"])
         self.fails(1, *quantize, "int8wo", "--min-weights", "100000", says=["nothing to quantize", "fewer than"])
         self.fails(2, *quantize, "int8wo", "--group-size", "32", says=["--group-size", "Int8WeightOnlyConfig"])
@@ -102,6 +102,18 @@ class Quantize(CliTest):
         for scheme in ("int8wo", "int8dq", "int4wo", "fp8wo", "bf16wo"):
             self.ok("quantize", "tied.pt2", "--scheme", scheme, "--embeddings", "-o", "counted.ht")
             self.assertEqual(parameters("counted.ht"), parameters("tied.pt2"), scheme)
+
+    def test_four_bits_take_any_number_of_inputs(self):
+        for number, config in enumerate(("int4wo", '{"type": "Int4WeightOnlyConfig", "activations": "int8"}')):
+            for packed in ([], ["--packed"]):
+                self.ok("quantize", "odd.pt2", "--scheme", config, *packed, "-o", "odd.ht")
+                self.assertIn("is sound", self.ok("verify", "odd.ht").stdout)
+                for backend in ("eager", "halftone"):
+                    self.ok("run", "odd.ht", "--backend", backend, "--outputs", f"odd_{backend}.safetensors")
+                self.ok("run", "odd.pt2", "--outputs", "odd_fp32.safetensors")
+                eager, native, fp32 = (load_file(FOLDER / f"odd_{name}.safetensors")["output_0"] for name in ("eager", "halftone", "fp32"))
+                self.assertLess(float((eager - native).abs().max()), 1e-5, config)
+                self.assertGreater(float(torch.cosine_similarity(eager.flatten(), fp32.flatten(), dim=0)), 0.98, config)
 
     def test_says_what_it_left_alone(self):
         done = self.ok("quantize", "recurrent.pt2", "--scheme", "int8wo", "-o", "recurrent.ht")

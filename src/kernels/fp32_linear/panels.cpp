@@ -1,6 +1,8 @@
 #include "kernels/fp32_linear/panels.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "base/errors.h"
 #include "kernels/common/bfloat16_rows.h"
@@ -230,6 +232,43 @@ void check_panel_args(const char* operation, const Fp32LinearProblem& p, const F
     fail(ErrorCode::kInvalidArgument, "{}: no input, or two", operation);
   }
   if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "{}: no output", operation);
+}
+
+namespace {
+
+// 2^90 as a float and, cut to its upper half, as a bfloat16: larger magnitudes have larger bits, NaN too.
+constexpr int32_t kHugeFloat = (127 + 90) << 23;
+constexpr int16_t kHugeBfloat16 = kHugeFloat >> 16;
+
+// The sign of the differences tells: two bit operations and a subtraction an element, which compilers
+// vectorize.
+template <typename Bits>
+bool is_huge(const void* row, int64_t k, Bits limit) {
+  constexpr int64_t kStep = 64;
+  const auto* bytes = static_cast<const char*>(row);
+  const auto differences = [&](int64_t first, int64_t count) {
+    Bits bits[kStep] = {};
+    std::memcpy(bits, bytes + first * static_cast<int64_t>(sizeof(Bits)),
+                static_cast<size_t>(count) * sizeof(Bits));
+    Bits any = 0;
+    for (Bits each : bits) any = static_cast<Bits>(any | (limit - (each & std::numeric_limits<Bits>::max())));
+    return any;
+  };
+  Bits any = 0;
+  for (int64_t i = 0; i < k; i += kStep)
+    any = static_cast<Bits>(any | differences(i, std::min(kStep, k - i)));
+  return any < 0;
+}
+
+}  // namespace
+
+bool has_huge_activations(const Fp32LinearArgs& args, int64_t m, int64_t k) {
+  for (int64_t row = 0; row < m; ++row) {
+    const bool huge = args.x != nullptr ? is_huge(args.x + row * args.x_stride, k, kHugeFloat)
+                                        : is_huge(args.x_bfloat16 + row * args.x_stride, k, kHugeBfloat16);
+    if (huge) return true;
+  }
+  return false;
 }
 
 size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& p, int threads, OutputType type) {

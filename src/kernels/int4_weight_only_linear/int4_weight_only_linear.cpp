@@ -53,11 +53,12 @@ void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4Weigh
          "int4_weight_only_linear: the weights have groups of {}, the problem says {}", weights.group,
          p.group);
   }
+  const bool few_rows = kernel.multiply_rows != nullptr && p.m <= kernel.fused_rows;
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
   source.expand = kernel.expand;
-  source.multiply_rows = kernel.multiply_rows;
+  if (few_rows && !has_huge_activations(args, p.m, p.k)) source.multiply_rows = kernel.multiply_rows;
   source.pack_rows = kernel.pack_rows;
   source.fused_rows = kernel.fused_rows;
   const Fp32LinearProblem whole{p.m, p.n, weights.k};

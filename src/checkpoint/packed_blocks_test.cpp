@@ -22,15 +22,16 @@ constexpr size_t kHeaderBytes = 64;
 /// Two layers of one shape, so that their blocks can change places.
 std::shared_ptr<GraphModule> two_layers(const QuantConfig& config, int64_t width = 64) {
   const std::string text = fmt::format(
-      R"(graph(%v: parameter "up.weight" f32[{0}, {0}], %w: parameter "down.weight" f32[{0}, {0}], %x: user "x" f32[s0, {0}]) {{
-  %h: f32[s0, {0}] = aten::linear(%x, %v) @ "up" "torch.nn.modules.linear.Linear"
-  %y: f32[s0, {0}] = aten::linear(%h, %w) @ "down" "torch.nn.modules.linear.Linear"
+      R"(graph(%v: parameter "up.weight" f32[64, {0}], %w: parameter "down.weight" f32[64, {0}], %x: user "x" f32[s0, {0}]) {{
+  %h: f32[s0, 64] = aten::linear(%x, %v) @ "up" "torch.nn.modules.linear.Linear"
+  %g: f32[s0, 64] = aten::linear(%x, %w) @ "down" "torch.nn.modules.linear.Linear"
+  %y: f32[s0, 64] = aten::sub.Tensor(%h, %g)
   return %y
 }})",
       width);
-  auto module = module_from_text(
-      text, {{"up.weight", at::linspace(-1, 1, width * width).view({width, width}).sin()},
-             {"down.weight", at::linspace(-2, 3, width * width).view({width, width}).cos()}});
+  auto module =
+      module_from_text(text, {{"up.weight", at::linspace(-1, 1, 64 * width).view({64, width}).sin()},
+                              {"down.weight", at::linspace(-2, 3, 64 * width).view({64, width}).cos()}});
   module->sample_inputs = {at::linspace(-2, 2, 5 * width).view({5, width})};
   quantize_(*module, config);
   return module;

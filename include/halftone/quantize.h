@@ -22,9 +22,11 @@ class GraphModule;
 /// A layer that quantize_ looks at.
 struct LayerInfo {
   std::string name;  ///< qualified: "encoder.layer.0.attention.query"
-  std::string kind;  ///< "linear", "embedding", "conv1d" (of kernel 1); "parameter": no known layer's, kept
-  int64_t n = 0;     ///< outputs, or rows of an embedding
-  int64_t k = 0;     ///< inputs, or width of an embedding
+  /// "linear", "embedding", "conv1d" (of kernel 1: a linear); "convolution"; "parameter": no known layer's,
+  /// kept
+  std::string kind;
+  int64_t n = 0;  ///< outputs, or rows of an embedding
+  int64_t k = 0;  ///< inputs, or width of an embedding; of a convolution: weights of an output
 };
 
 /// Patterns are ECMAScript regular expressions that must match a layer's whole name. One that matches no
@@ -94,7 +96,9 @@ QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options = {});
 
 /// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
-/// operators on plain integer tensors. Weights that nothing else uses leave the graph.
+/// operators on plain integer tensors. Where the config has_convolution() (int8wo), other convolutions stay
+/// and read a weight that halftone::restore_int8_weight makes of integers. Weights that nothing else uses
+/// leave the graph.
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});
 
 }  // namespace halftone

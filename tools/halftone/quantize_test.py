@@ -35,6 +35,23 @@ class Recurrent(nn.Module):
         return self.o(self.lstm(x)[0])
 
 
+class Images(nn.Module):
+    """Convolutions, one of them transposed, and a linear."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = nn.Conv2d(3, 32, 3, padding=1)
+        self.norm = nn.BatchNorm2d(32)
+        self.depth = nn.Conv2d(32, 32, 3, padding=1, groups=32)
+        self.point = nn.Conv2d(32, 64, 1)
+        self.up = nn.ConvTranspose2d(64, 2, 2, 2)
+        self.head = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = self.point(torch.relu(self.depth(torch.relu(self.norm(self.stem(x))))))
+        return self.head(x.mean((2, 3))), self.up(x)
+
+
 def save(name, module, *inputs):
     torch.manual_seed(0)
     with torch.no_grad():
@@ -42,6 +59,7 @@ def save(name, module, *inputs):
 
 
 save("tied", Tied, torch.arange(5))
+save("images", Images, torch.randn(2, 3, 16, 16))
 save("odd", lambda: nn.Sequential(nn.Linear(100, 33), nn.ReLU(), nn.Linear(33, 31), nn.ReLU(), nn.Linear(31, 40)), torch.randn(3, 100))
 save("recurrent", Recurrent, torch.randn(3, 2, 32))
 
@@ -52,7 +70,7 @@ class Quantize(CliTest):
     def test_writes_a_checkpoint_that_runs(self):
         done = self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "int8.ht")
         self.assert_narrow(done.stdout)
-        self.assertIn("2 layers quantized", done.stdout)
+        self.assertIn("3 layers quantized", done.stdout)
         self.assertIn("times smaller", done.stdout)
         self.assertIn("wrote int8.ht", done.stderr)
         self.ok("run", "int8.ht", "--outputs", "int8.safetensors")
@@ -81,7 +99,7 @@ class Quantize(CliTest):
 
     def test_a_dry_run_writes_nothing(self):
         done = self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "--dry-run", "-o", "never.ht")
-        self.assertIn("2 layers quantized", done.stdout)
+        self.assertIn("3 layers quantized", done.stdout)
         self.assertFalse((FOLDER / "never.ht").exists())
 
     def test_nothing_is_silent(self):
@@ -115,6 +133,25 @@ class Quantize(CliTest):
                 self.assertLess(float((eager - native).abs().max()), 1e-5, config)
                 self.assertGreater(float(torch.cosine_similarity(eager.flatten(), fp32.flatten(), dim=0)), 0.98, config)
 
+    def test_convolutions_are_stored_in_eight_bits(self):
+        done = self.ok("quantize", "images.pt2", "--scheme", "int8wo", "-o", "images.ht")
+        self.assertIn("4 layers quantized", done.stdout)
+        self.assertRegex(done.stdout, r"1 convolution \(2\.0 kB, .* % of the bytes\) is not touched by this scheme")
+        self.assertIn("4 quantized layers", self.ok("verify", "images.ht").stdout)
+        totals = [json.loads(self.ok("inspect", f"images.{end}", "--json").stdout)["totals"]["parameters"] for end in ("pt2", "ht")]
+        self.assertEqual(totals[0], totals[1])
+        self.assertIn("point", self.ok("diagnose", "images.pt2", "--scheme", "int8wo").stdout)
+        self.ok("run", "images.pt2", "--outputs", "images_fp32.safetensors")
+        want = load_file(FOLDER / "images_fp32.safetensors")
+        for backend in ("eager", "halftone"):
+            self.ok("run", "images.ht", "--backend", backend, "--outputs", "images.safetensors")
+            for name, tensor in load_file(FOLDER / "images.safetensors").items():
+                self.assertGreater(float(torch.cosine_similarity(tensor.flatten(), want[name].flatten(), dim=0)), 0.9995, name)
+        self.assertIn("quantized before", self.ok("quantize", "images.ht", "--scheme", "int8wo", "--dry-run").stdout)
+        done = self.ok("quantize", "images.pt2", "--scheme", "int8dq", "--dry-run")
+        self.assertIn("4 convolutions", done.stdout)
+        self.assertIn("--scheme int8wo", done.stderr)
+
     def test_says_what_it_left_alone(self):
         done = self.ok("quantize", "recurrent.pt2", "--scheme", "int8wo", "-o", "recurrent.ht")
         self.assert_narrow(done.stdout)
@@ -139,7 +176,7 @@ class Quantize(CliTest):
 
     def test_another_scheme_on_a_quantized_model_is_an_error(self):
         self.ok("quantize", "classifier.pt2", "--scheme", "int8wo", "-o", "once.ht")
-        self.assertIn("2 layers quantized before", self.ok("quantize", "once.ht", "--scheme", "int8wo", "--dry-run").stdout)
+        self.assertIn("3 layers quantized before", self.ok("quantize", "once.ht", "--scheme", "int8wo", "--dry-run").stdout)
         self.fails(1, "quantize", "once.ht", "--scheme", "int8dq", "-o", "twice.ht", says=["already", self.BLOCK + ".0"])
 
 
@@ -148,7 +185,7 @@ class Diagnose(CliTest):
         done = self.ok("diagnose", "classifier.pt2", "--scheme", "int8wo", "--csv", "layers.csv")
         self.assert_narrow(done.stdout)
         self.assertIn("All of them quantized", done.stdout)
-        self.assertEqual(len((FOLDER / "layers.csv").read_text().splitlines()), 3)
+        self.assertEqual(len((FOLDER / "layers.csv").read_text().splitlines()), 4)
         report = json.loads(self.ok("diagnose", "classifier.pt2", "--scheme", "int8wo", "--json").stdout)
         shares = [layer["share"] for layer in report["layers"]]
         self.assertEqual(shares, sorted(shares, reverse=True))

@@ -154,5 +154,47 @@ TEST(Schemes, CompiledModelsTakeShorterGroups) {
   }
 }
 
+/// A small residual network with a depthwise convolution and batch norm.
+std::shared_ptr<GraphModule> image_model(const TensorMap& tensors) {
+  return module_from_text(R"(
+graph(%w: parameter "stem.weight" f32[8, 3, 3, 3], %d: parameter "depth.weight" f32[8, 1, 3, 3], %db: parameter "depth.bias" f32[8],
+      %p: parameter "point.weight" f32[8, 8, 1, 1], %g: parameter "norm.weight" f32[8], %b: parameter "norm.bias" f32[8],
+      %m: buffer "norm.running_mean" f32[8], %v: buffer "norm.running_var" f32[8], %x: user "x" f32[2, 3, 14, 14]) {
+  %s: f32[2, 8, 14, 14] = aten::conv2d(%x, %w, None, [1, 1], [1, 1])  @ "stem" "Conv2d"
+  %n: f32[2, 8, 14, 14] = aten::batch_norm(%s, %g, %b, %m, %v, false, 0.1, 1e-05, true)  @ "norm" "BatchNorm2d"
+  %r: f32[2, 8, 14, 14] = aten::relu(%n)
+  %e: f32[2, 8, 14, 14] = aten::conv2d(%r, %d, %db, [1, 1], [1, 1], [1, 1], 8)  @ "depth" "Conv2d"
+  %f: f32[2, 8, 14, 14] = aten::conv2d(%e, %p)  @ "point" "Conv2d"
+  %y: f32[2, 8, 14, 14] = aten::add.Tensor(%f, %r)
+  return %y
+})",
+                          tensors);
+}
+
+TEST(Schemes, CompiledConvolutionsAreThoseOfTheRestoredWeights) {
+  at::manual_seed(6);
+  TensorMap tensors{{"stem.weight", at::randn({8, 3, 3, 3})}, {"depth.weight", at::randn({8, 1, 3, 3})},
+                    {"depth.bias", at::randn({8})},           {"point.weight", at::randn({8, 8, 1, 1})},
+                    {"norm.weight", at::rand({8})},           {"norm.bias", at::randn({8})},
+                    {"norm.running_mean", at::randn({8})},    {"norm.running_var", at::rand({8}) + 0.5}};
+  const auto quantized = image_model(tensors);
+  const at::Tensor x = at::randn({2, 3, 14, 14}), fp32 = Session(quantized).run({x}).at(0).toTensor();
+  EXPECT_EQ(quantize_(*quantized, "int8wo").count(LayerReport::Outcome::kQuantized), 3U);
+  for (const char* name : {"stem.weight", "depth.weight", "point.weight"}) {
+    const at::Tensor weight = tensors.at(name);
+    const QuantizedWeight parts = quantize_weight(weight.flatten(1), "int8wo", name);
+    tensors.insert_or_assign(name, parts.format->dequantize(parts).view(weight.sizes()));
+  }
+  const auto plain = image_model(tensors);
+  // The same steps on the same floats: not slower, and the same to the last bit.
+  const at::Tensor got = compile(quantized)->run({x}).at(0).toTensor();
+  EXPECT_TRUE(at::equal(got, compile(plain)->run({x}).at(0).toTensor()));
+  EXPECT_TRUE(at::allclose(got, Session(quantized).run({x}).at(0).toTensor(), 1e-4, 1e-4));
+  EXPECT_GT(at::cosine_similarity(got.flatten(), fp32.flatten(), 0).item<double>(), 0.9999);
+  // Without the pass the weight is restored in each run: slower, and right too.
+  const auto slow = compile(quantized, {.disabled_passes = {"restore_weights"}});
+  EXPECT_TRUE(at::allclose(slow->run({x}).at(0).toTensor(), got, 1e-4, 1e-4));
+}
+
 }  // namespace
 }  // namespace halftone

@@ -46,6 +46,11 @@ class WeightPool {
   /// The index of the layer's weight.
   size_t quantize(const GraphLayer& layer, const QuantConfig& config) {
     QuantizedWeight weight = quantize_weight(layer.matrix.to(layer.dtype), config, layer.info.name);
+    if (layer.weight
+            .defined()) {  // a convolution's keeps its shape, and its layout decides that of the result
+      at::Tensor& integers = weight.parts.front().second;
+      integers = integers.view(layer.weight.sizes()).contiguous(layer.weight.suggest_memory_format());
+    }
     for (size_t i = 0; i < weights_.size(); ++i) {
       if (memories_[i] == memory_of(layer) && same_parts(weights_[i], weight)) return i;
     }

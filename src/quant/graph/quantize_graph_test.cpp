@@ -316,7 +316,7 @@ TEST(QuantizeGraph, ConvolutionsThatAreNoLinearsAreKept) {
                                      "%y\n}}\n",
                                      one.body),
                          {{"w", at::randn({6, 8, 1})}, {"k", at::randn({6, 8, 3})}});
-    EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { quantize_(*module, "int8wo"); }),
+    EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { quantize_(*module, "int8dq"); }),
                 HasSubstr(one.reason));
   }
 }

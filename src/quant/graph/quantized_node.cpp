@@ -78,7 +78,7 @@ struct Operator {
   int weights_per_column;  ///< k = this × the second size of "weight", where no operand says it
 };
 
-constexpr std::array<Operator, 10> kOperators = {{
+constexpr std::array<Operator, 11> kOperators = {{
     {"halftone::int8_weight_only_linear", "linear", int8wo_config, 1},
     {"halftone::int8_linear", "linear", int8_config, 1},
     {"halftone::int4_linear", "linear", int4_config, 2},
@@ -86,6 +86,7 @@ constexpr std::array<Operator, 10> kOperators = {{
     {"halftone::bf16_linear", "linear", bf16_config, 1},
     {"halftone::intx_linear", "linear", intx_config, 0},
     {"halftone::custom_linear", "linear", custom_config, 0},
+    {"halftone::restore_int8_weight", "convolution", int8wo_config, 1},
     {"halftone::int8_embedding", "embedding", int8wo_config, 1},
     {"halftone::int4_embedding", "embedding", int4_config, 2},
     {"halftone::bf16_embedding", "embedding", bf16_config, 1},
@@ -121,7 +122,10 @@ LayerInfo describe_layer(const Operator& op, const Node& node, const Value& weig
   }
   layer.n = size_of(weight, 0);
   layer.k = number(node, "in_features", 0);
-  if (layer.k == 0) layer.k = op.weights_per_column * size_of(weight, 1);
+  if (layer.k == 0) {
+    layer.k = op.weights_per_column;
+    for (size_t i = 1; weight.meta() && i < weight.meta()->sizes.size(); ++i) layer.k *= size_of(weight, i);
+  }
   return layer;
 }
 

@@ -122,6 +122,8 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
     report.outcome = LayerReport::Outcome::kAlready;
     report.config = state.already;
     if (!choice.config) return report;
+    // What has nothing for convolutions leaves those alone that are quantized, too.
+    if (layer.kind == "convolution" && !format_of(*choice.config)->has_convolution()) return report;
     const QuantConfig asked = state.from_graph ? stored_config(*choice.config) : *choice.config;
     if (asked != *state.already) {
       fail(ErrorCode::kInvalidArgument, "{}: is quantized already as {}, and cannot become {}", layer.name,
@@ -133,6 +135,8 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
   if (!choice.config) return keep(std::move(report), std::move(choice.reason), choice.untouched);
   if (!state.obstacle.empty()) return keep(std::move(report), state.obstacle, true);
   const auto format = format_of(*choice.config);
+  if (!state.convolution.empty() && !format->has_convolution())
+    return keep(std::move(report), state.convolution, true);
   std::string refusal = format->refuse(layer.n, layer.k);
   if (layer.kind == "embedding" && !format->has_embedding()) {  // only an override asks for this
     refusal = fmt::format("{} has no kernel for embeddings", choice.config->describe());

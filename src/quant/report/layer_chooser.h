@@ -18,6 +18,8 @@ struct LayerState {
   /// `already` was read from operators, which tell no more than stored_config.
   bool from_graph = false;
   std::string obstacle = {};  ///< why it cannot be quantized, whatever the options say; empty: it can
+  std::string convolution =
+      {};  ///< which one it is; only formats with has_convolution() take it. Empty: none
 };
 
 /// The config without what concerns activations, which an embedding does not have: int8wo for int8dq.

@@ -14,15 +14,17 @@ namespace halftone {
 namespace {
 
 std::string help_for(std::string_view kind, const QuantConfig& config) {
-  if (kind == "convolution") return "halftone ptq makes them int8";
+  if (kind == "convolution") {
+    return config.as<Int8WeightOnlyConfig>()
+               ? "halftone ptq (static int8)"
+               : "--scheme int8wo (weights alone) or halftone ptq (static int8)";
+  }
   if (kind == "linear") return "the reasons are above";
   if (kind == "embedding") {
-    return format_of(embedding_config(config))->has_embedding()
-               ? "--embeddings takes them along (QuantizeOptions::embeddings)"
-               : "--override 'NAME=int8wo' takes them";
+    return format_of(embedding_config(config))->has_embedding() ? "--embeddings (QuantizeOptions::embeddings)"
+                                                                : "--override 'NAME=int8wo'";
   }
-  if (kind == kOtherWeight) return {};
-  return "no scheme takes them";
+  return kind == kOtherWeight ? "" : "no scheme is there for that";
 }
 
 }  // namespace

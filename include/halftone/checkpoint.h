@@ -71,6 +71,7 @@ struct CheckpointInfo {
   size_t tensors = 0;                          ///< padding and checksum not counted
   size_t chunks = 0;                           ///< that have a checksum of their own; 0 in version 1
   std::map<std::string, std::string> configs;  ///< layer → canonical JSON of its config
+  size_t static_int8_layers = 0;      ///< convolutions and linears of static int8, which have no config
   std::string backend;                ///< "QuantBackend(…)", and what follows; empty: no backend was saved
   std::string backend_config;         ///< JSON
   std::string device;                 ///< "cpu"

@@ -22,9 +22,11 @@ class GraphModule;
 /// A layer that quantize_ looks at.
 struct LayerInfo {
   std::string name;  ///< qualified: "encoder.layer.0.attention.query"
-  std::string kind;  ///< "linear", "embedding", "conv1d" (of kernel 1); "parameter": no known layer's, kept
-  int64_t n = 0;     ///< outputs, or rows of an embedding
-  int64_t k = 0;     ///< inputs, or width of an embedding
+  /// "linear", "embedding", "conv1d" (of kernel 1: a linear); "convolution"; "parameter": no known layer's,
+  /// kept
+  std::string kind;
+  int64_t n = 0;  ///< outputs, or rows of an embedding
+  int64_t k = 0;  ///< inputs, or width of an embedding; of a convolution: weights of an output
 };
 
 /// Patterns are ECMAScript regular expressions that must match a layer's whole name. One that matches no
@@ -50,13 +52,33 @@ struct LayerReport {
   std::string reason;                 ///< why it was kept
   int64_t bytes_before = 0;           ///< of the weight
   int64_t bytes_after = 0;
+  bool untouched = false;  ///< kept because the config has nothing for it, not because the caller said so
+  /// Quantized: the earlier layer that has the same weight, whose bytes are counted there. Its quantized
+  /// tensors are counted there too, unless the two have other ones.
+  std::string tied_to;
+  bool own_tensors = true;
+};
+
+/// Weights of one kind that stayed as they were because the config has nothing for them. What the caller kept
+/// by options is not among them.
+struct LeftAlone {
+  std::string
+      kind;  ///< "convolution", "LSTM", "GRU", "RNN", "embedding", "embedding bag", "linear", "other weight"
+  size_t count = 0;   ///< layers
+  int64_t bytes = 0;  ///< of their weights
+  double share = 0;   ///< of the model's bytes before
+  std::string help;   ///< what takes them; may be empty
 };
 
 struct QuantizeReport {
   std::vector<LayerReport> layers;  ///< in the model's order
   int64_t bytes_before = 0;         ///< of all parameters and buffers, tied ones once
   int64_t bytes_after = 0;
+  std::vector<LeftAlone> left_alone;  ///< most bytes first
   size_t count(LayerReport::Outcome outcome) const;
+  /// What the caller should know before the result is used: most bytes were left alone, the model became
+  /// larger.
+  std::vector<std::string> warnings() const;
   std::string to_text() const;  ///< a table of at most 100 columns
   std::string to_json() const;
 };
@@ -74,7 +96,9 @@ QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options = {});
 
 /// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
-/// operators on plain integer tensors. Weights that nothing else uses leave the graph.
+/// operators on plain integer tensors. Where the config has_convolution() (int8wo), other convolutions stay
+/// and read a weight that halftone::restore_int8_weight makes of integers. Weights that nothing else uses
+/// leave the graph.
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});
 
 }  // namespace halftone

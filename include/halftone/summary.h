@@ -18,7 +18,9 @@ struct LayerSummary {
   std::string
       input_shape;  ///< of the first tensor that comes from outside the layer: "f32[s0, 3]"; may be empty
   std::string output_shape;  ///< of the last tensor that the layer gives away
-  int64_t parameters = 0;    ///< elements of the parameters it uses; a tied one counts in each of its layers
+  /// Elements of the parameters it uses; a tied one counts in each of its layers. A quantized weight has as
+  /// many as before.
+  int64_t parameters = 0;
   int64_t parameter_bytes = 0;
   size_t nodes = 0;         ///< those of subgraphs too
   std::string quantizable;  ///< "linear", "conv", "embedding" where a floating-point parameter is such a
@@ -51,7 +53,8 @@ struct ModelSummary {
   std::vector<InputSummary> inputs;
   std::vector<OutputSummary> outputs;  ///< what the caller gets, without mutations
   size_t nodes = 0;
-  int64_t parameters = 0;  ///< elements; names that share memory count once
+  int64_t parameters =
+      0;  ///< elements, of quantized weights those of before; names that share memory count once
   int64_t parameter_bytes = 0;
   int64_t buffers = 0;
   int64_t buffer_bytes = 0;

@@ -49,8 +49,7 @@ class WeightFormat {
  public:
   virtual ~WeightFormat() = default;
 
-  /// Why a weight of n outputs and k inputs cannot have this format, or "" if it can: "group size 32 does not
-  /// divide 100".
+  /// Why a weight of n outputs and k inputs cannot have this format, or "" if it can.
   virtual std::string refuse(int64_t n, int64_t k) const { return {}; }
   /// weight: [n, k] float32, contiguous, finite, not refused. The same weight gives the same bytes, on every
   /// machine.
@@ -72,9 +71,14 @@ class WeightFormat {
   virtual at::Tensor embedding(const at::Tensor& indices, const QuantizedWeight& weight) const;
   virtual bool has_embedding() const { return false; }
 
+  /// Whether weights of convolutions may have this format too: [n, k] is then the weight [n, …] flattened.
+  virtual bool has_convolution() const { return false; }
+
   /// As written here: halftone::custom_linear, which finds the config again by its JSON.
   virtual FormatOp linear_op(const QuantizedWeight& weight) const;
   virtual FormatOp embedding_op(const QuantizedWeight& weight) const;  ///< only where has_embedding()
+  /// What restores the floating-point weight of a convolution; only where has_convolution().
+  virtual FormatOp convolution_op(const QuantizedWeight& weight) const;
 };
 
 /// A config type of the user's own. Register it once, before configs of that type are made.

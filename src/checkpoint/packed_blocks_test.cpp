@@ -20,16 +20,19 @@ using ::testing::IsEmpty;
 constexpr size_t kHeaderBytes = 64;
 
 /// Two layers of one shape, so that their blocks can change places.
-std::shared_ptr<GraphModule> two_layers(const QuantConfig& config) {
-  auto module = module_from_text(
-      R"(graph(%v: parameter "up.weight" f32[64, 64], %w: parameter "down.weight" f32[64, 64], %x: user "x" f32[s0, 64]) {
+std::shared_ptr<GraphModule> two_layers(const QuantConfig& config, int64_t width = 64) {
+  const std::string text = fmt::format(
+      R"(graph(%v: parameter "up.weight" f32[64, {0}], %w: parameter "down.weight" f32[64, {0}], %x: user "x" f32[s0, {0}]) {{
   %h: f32[s0, 64] = aten::linear(%x, %v) @ "up" "torch.nn.modules.linear.Linear"
-  %y: f32[s0, 64] = aten::linear(%h, %w) @ "down" "torch.nn.modules.linear.Linear"
+  %g: f32[s0, 64] = aten::linear(%x, %w) @ "down" "torch.nn.modules.linear.Linear"
+  %y: f32[s0, 64] = aten::sub.Tensor(%h, %g)
   return %y
-})",
-      {{"up.weight", at::linspace(-1, 1, 64 * 64).view({64, 64}).sin()},
-       {"down.weight", at::linspace(-2, 3, 64 * 64).view({64, 64}).cos()}});
-  module->sample_inputs = {at::linspace(-2, 2, 5 * 64).view({5, 64})};
+}})",
+      width);
+  auto module =
+      module_from_text(text, {{"up.weight", at::linspace(-1, 1, 64 * width).view({64, width}).sin()},
+                              {"down.weight", at::linspace(-2, 3, 64 * width).view({64, width}).cos()}});
+  module->sample_inputs = {at::linspace(-2, 2, 5 * width).view({5, width})};
   quantize_(*module, config);
   return module;
 }
@@ -56,6 +59,9 @@ std::vector<PackedCase> packed_cases() {
        [] {
          return two_of(Int4WeightOnlyConfig{.symmetric = false, .activations = Int4Activations::kInt8});
        }},
+      {"Int4WoShortGroup", [] { return two_layers(Int4WeightOnlyConfig{.symmetric = false}, 33); }},
+      {"Int4DynamicShortGroup",
+       [] { return two_layers(Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}, 100); }},
       {"Fp8Wo", [] { return two_of(Float8WeightOnlyConfig{}); }},
       {"Fp8WoTensor", [] { return two_of(Float8WeightOnlyConfig{Granularity::kPerTensor}); }},
       {"Fp8Dq", [] { return two_of(Float8DynamicActivationFloat8WeightConfig{}); }},

@@ -16,12 +16,25 @@
 #include "checkpoint/stored_tensors.h"
 #include "halftone/checkpoint.h"
 #include "halftone/message.h"
+#include "quant/graph/quantized_node.h"
 
 namespace halftone {
 namespace {
 
 /// More are counted only.
 constexpr size_t kMostFindings = 100;
+
+size_t count_static_int8(const Graph& graph) {
+  size_t count = 0;
+  for (const auto& node : graph.nodes()) {
+    count += is_static_int8_layer(*node);
+    for (const NamedArgument& input : node->inputs()) {
+      const auto* subgraph = input.value.get_if<std::shared_ptr<Graph>>();
+      if (subgraph != nullptr && *subgraph != nullptr) count += count_static_int8(**subgraph);
+    }
+  }
+  return count;
+}
 
 class Verifier {
  public:
@@ -147,6 +160,7 @@ class Verifier {
     auto findings = fit_findings(metadata, file_);
     const bool fits = findings.empty();
     for (const std::string& finding : findings) report(finding);
+    info_.static_int8_layers = count_static_int8(*metadata.graph);
     if (layer_configs(*metadata.graph) != metadata.configs)
       report("the configs of the layers are not those of the graph");
     if (fits && deep_) {

@@ -108,8 +108,10 @@ std::vector<LayerReport> quantizable_layers(const GraphModule& module) {
   options.dry_run = true;
   try {
     QuantizeReport report = quantize_(*copy, Int8WeightOnlyConfig{}, options);
-    std::erase_if(report.layers,
-                  [](const LayerReport& layer) { return layer.outcome != LayerReport::Outcome::kQuantized; });
+    std::erase_if(report.layers, [](const LayerReport& layer) {
+      // Convolutions become smaller but not faster.
+      return layer.outcome != LayerReport::Outcome::kQuantized || layer.layer.kind == "convolution";
+    });
     return report.layers;
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kInvalidArgument) throw;

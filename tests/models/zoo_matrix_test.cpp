@@ -147,11 +147,7 @@ class Case {
  private:
   bool try_quantize(const QuantConfig& config) {
     try {
-      QuantizeOptions options;
-      // Groups of 32 must divide a layer's inputs; many of the zoo's layers are narrower.
-      if (config.type() == "Int4WeightOnlyConfig")
-        options.filter = [](const LayerInfo& layer) { return layer.k % 32 == 0; };
-      quantize_(*module_, config, options);
+      quantize_(*module_, config);
       return true;
     } catch (const Error& error) {
       if (std::string_view(error.what()).find("nothing to quantize") == std::string_view::npos) throw;

@@ -73,6 +73,14 @@ class Ptq(CliTest):
         self.assertNotIn("aten::conv2d", graph)
         self.assertLess((FOLDER / "int8.ht").stat().st_size, (FOLDER / "residual.pt2").stat().st_size)
 
+    def test_verify_and_inspect_count_static_int8(self):
+        self.ok("ptq", *self.DATA, "-o", "counted.ht")
+        self.assertIn("3 quantized layers (3 static int8)", self.ok("verify", "counted.ht").stdout)
+        self.assertEqual(json.loads(self.ok("verify", "counted.ht", "--json").stdout)["quantized_layers"], 3)
+        layers = {layer["name"]: layer["parameters"] for layer in json.loads(self.ok("inspect", "counted.ht", "--json").stdout)["layers"]}
+        self.assertEqual(layers["conv1"], 16 * 3 * 9 + 16)  # the bias came from the norm
+        self.assertEqual(layers["head"], 16 * 10 + 10)
+
     def test_all_widths_agree_with_fp32(self):
         want = self.answers("residual.pt2")
         for bits in ((8, 8), (7, 8), (8, 7), (7, 7)):

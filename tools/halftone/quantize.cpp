@@ -78,6 +78,7 @@ void quantize(const QuantizeRequest& options, const CommonOptions& common, Conso
   }
   if (!options.dry_run) save_checkpoint(*module, options.output.path, {.packed = options.packed});
   console.result(common.json ? report.to_json() + "\n" : report.to_text());
+  for (const std::string& warning : report.warnings()) console.warn(warning);
   if (options.dry_run) return console.info("a dry run: nothing was written");
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(options.output.path));
   console.info(fmt::format("wrote {} ({}); to run it: halftone run {}", options.output.path,

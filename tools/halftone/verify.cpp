@@ -70,6 +70,8 @@ Json to_json(const CheckpointInfo& info) {
           {"chunks", info.chunks},
           {"bytes", info.bytes},
           {"tensors", info.tensors},
+          {"quantized_layers", info.configs.size() + info.static_int8_layers},
+          {"static_int8_layers", info.static_int8_layers},
           {"configs", configs},
           {"backend", backend_json(info)},
           {"tuning", parsed(info.tuning)},
@@ -102,6 +104,13 @@ std::string describe_backend(const CheckpointInfo& info) {
   return text;
 }
 
+std::string quantized_layers(const CheckpointInfo& info) {
+  const size_t count = info.configs.size() + info.static_int8_layers;
+  return fmt::format(
+      "{} quantized layers{}", count,
+      info.static_int8_layers > 0 ? fmt::format(" ({} static int8)", info.static_int8_layers) : "");
+}
+
 std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
   std::string text =
       info.bytes_checked
@@ -111,8 +120,8 @@ std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
   text +=
       fmt::format("  format    .ht version {}, written by {}{}\n", info.version, printable(info.written_by),
                   info.needs.empty() ? "" : fmt::format(", needs Halftone ≥ {}", printable(info.needs)));
-  text += fmt::format("  holds     a {}: {} tensors, {} quantized layers, {}\n", printable(info.kind),
-                      with_commas(static_cast<int64_t>(info.tensors)), info.configs.size(),
+  text += fmt::format("  holds     a {}: {} tensors, {}, {}\n", printable(info.kind),
+                      with_commas(static_cast<int64_t>(info.tensors)), quantized_layers(info),
                       describe_bytes(info.bytes));
   text += describe_backend(info);
   const std::string chunks =

@@ -347,10 +347,11 @@ TEST_F(HostileCalls, FusedLinear) {
   refuses(out, call("[%k, %v]", "None", "None", rest("int8", "[9, 0]")));
   refuses(out, call("[%k, %e]", "None", "None", rest("int8", "[8, 0]")));
   refuses(out, call("[%m, %v]", "None", "None", rest("int8", "[8, 0]")));
-  accepts(out, call("[%g, %s]", "None", "None", rest("int4", "[32, 0]")));
-  for (const char* attributes : {"[0, 0]", "[-32, 1]", "[64, 0]", "[4294967328, 0]"})
+  accepts(out, call("[%g, %s]", "None", "None", rest("int4", "[32, 0, 0]")));
+  for (const char* attributes : {"[0, 0, 0]", "[-32, 1, 0]", "[64, 0, 0]", "[4294967328, 0, 0]", "[32, 0]",
+                                 "[32, 0, -1]", "[32, 0, 63]", "[32, 0, 66]", "[32, 0, 9223372036854775807]"})
     refuses(out, call("[%g, %s]", "None", "None", rest("int4", attributes)));
-  refuses(out, call("[%g, %s, %s]", "None", "None", rest("int4", "[32, 1]")));
+  refuses(out, call("[%g, %s, %s]", "None", "None", rest("int4", "[32, 1, 0]")));
   refuses(out, call("[%k, %v]", "None", "None", rest("fp8", "[0, 0]")));
   refuses(out, call("[%k]", "None", "None", rest("bf16", "[]")));
   // Rows that are said to be quantized: too few scales, floats, the other sign.

@@ -112,7 +112,8 @@ std::unique_ptr<Step> lower_quantized(const Node& node, Planner& planner, const 
   }
   step->problem.count = indices.numel();
   step->problem.rows = table.size(0);
-  step->problem.width = table.size(1) * (int4 ? 2 : 1);
+  const int64_t inputs = int4 ? planner.constant(node, "in_features").toInt() : 0;
+  step->problem.width = inputs != 0 ? inputs : table.size(1) * (int4 ? 2 : 1);
   step->problem.format = int4 ? kernels::EmbeddingFormat::kInt4 : kernels::EmbeddingFormat::kInt8;
   step->problem.group = int4 ? static_cast<int>(planner.constant(node, "group_size").toInt()) : 0;
   step->chosen = &kernels::choose_embedding_rows(step->problem);

@@ -13,7 +13,7 @@ std::span<const FusedFormat> fused_formats() {
        "halftone::int4_linear",
        {"weight", "scale", "zero_point"},
        2,
-       {"group_size", "quantize_activations"}},
+       {"group_size", "quantize_activations", "in_features"}},
       {"fp8", "halftone::fp8_linear", {"weight", "scale"}, 2, {"quantize_activations", "per_tensor"}},
       {"bf16", "halftone::bf16_linear", {"weight"}, 1, {}},
   };

@@ -45,7 +45,7 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 /// its constants as integers:
 ///   "fp32" [weight] []                                "int8_weight_only" [weight, scale] []
 ///   "int8" [weight, scale] [weight_bits, symmetric_activations]
-///   "int4" [weight, scale(, zero_point)] [group_size, quantize_activations]
+///   "int4" [weight, scale(, zero_point)] [group_size, quantize_activations, in_features]
 ///   "fp8"  [weight, scale] [quantize_activations, per_tensor]      "bf16" [weight] []
 /// activation: "none", "relu", "gelu", "gelu_tanh", "silu".
 struct FusedLinear {

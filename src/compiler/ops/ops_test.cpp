@@ -136,9 +136,9 @@ TEST(FusedLinear, EveryQuantizedFormatIsItsPlainOperator) {
   EXPECT_TRUE(
       at::equal(fused({w, scale}, "int8_weight_only", {}), ops::int8_weight_only_linear(x, w, scale, b)));
   EXPECT_TRUE(at::equal(fused({w, scale}, "int8", {7, 1}), ops::int8_linear(x, w, scale, b, 7, true)));
-  EXPECT_TRUE(at::equal(fused({nibbles, groups}, "int4", {32, 0}),
+  EXPECT_TRUE(at::equal(fused({nibbles, groups}, "int4", {32, 0, 0}),
                         ops::int4_linear(x, nibbles, groups, {}, b, 32, false)));
-  EXPECT_TRUE(at::equal(fused({nibbles, groups, zeros}, "int4", {32, 0}),
+  EXPECT_TRUE(at::equal(fused({nibbles, groups, zeros}, "int4", {32, 0, 0}),
                         ops::int4_linear(x, nibbles, groups, zeros, b, 32, false)));
   EXPECT_TRUE(at::equal(fused({f8, scale}, "fp8", {1, 0}), ops::fp8_linear(x, f8, scale, b, true, false)));
   const at::Tensor bf16 = at::randn({8, 64}).to(at::kBFloat16);

@@ -1,5 +1,6 @@
 // fold_constants: nodes that read nothing but constants run now. Results may not take more memory than what
-// they are made from, but for a small allowance.
+// they are made from, but for a small allowance. restore_weights: those that restore weights of convolutions
+// run before all others, however much memory that takes: the convolution's kernels want floats.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 #include <ATen/core/grad_mode.h>
@@ -71,17 +72,16 @@ bool fits(const std::vector<c10::IValue>& results, const Node& node, const Const
   return made <= read + kAllowance;
 }
 
-}  // namespace
-
-bool rewrite_fold_constants(PassContext& context) {
+/// Folds the nodes that `wanted` says.
+bool fold(PassContext& context, bool (*wanted)(const Node& node), bool any_size) {
   Constants constants(context);
   const AliasSets aliases(context.graph);
   size_t folded = 0;
   for (Node* node : snapshot(context.graph)) {
-    if (!is_foldable(*node, constants, aliases)) continue;
+    if (!wanted(*node) || !is_foldable(*node, constants, aliases)) continue;
     try {
       const std::vector<c10::IValue> results = run_alone(*node, constants);
-      if (!fits(results, *node, constants)) {
+      if (!any_size && !fits(results, *node, constants)) {
         context.note("%{} is computed in each run: as a constant it would need too much memory",
                      node->output()->name());
         continue;
@@ -98,6 +98,18 @@ bool rewrite_fold_constants(PassContext& context) {
   }
   if (folded > 0) context.note("{} nodes", folded);
   return folded > 0;
+}
+
+}  // namespace
+
+bool rewrite_fold_constants(PassContext& context) {
+  return fold(
+      context, [](const Node&) { return true; }, /*any_size=*/false);
+}
+
+bool rewrite_restore_weights(PassContext& context) {
+  return fold(
+      context, [](const Node& node) { return node.is("halftone::restore_int8_weight"); }, /*any_size=*/true);
 }
 
 }  // namespace halftone::compiler

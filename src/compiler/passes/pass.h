@@ -37,6 +37,7 @@ bool rewrite_view_copies(PassContext& context);
 bool rewrite_canonical_linear(PassContext& context);
 bool rewrite_fold_zero_embedding(PassContext& context);
 bool rewrite_patches_to_linear(PassContext& context);
+bool rewrite_restore_weights(PassContext& context);
 bool rewrite_fold_constants(PassContext& context);
 bool rewrite_common_subexpressions(PassContext& context);
 bool rewrite_fold_batch_norm(PassContext& context);

@@ -18,6 +18,8 @@ std::span<const Pass> all_passes() {
       {"clean_up",
        "removes dropout, detach and whatever changes nothing; checks that metadata already proves",
        rewrite_clean_up},
+      {"restore_weights", "makes floats of the weights of convolutions that are stored in 8 bits",
+       rewrite_restore_weights},
       {"view_copies", "turns copying views of contiguous tensors into views", rewrite_view_copies},
       {"canonical_linear", "spells every matrix product with a weight as aten::linear, on unflattened rows",
        rewrite_canonical_linear},

@@ -2,6 +2,9 @@
 #include "halftone/optimize_ctx.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cosine_similarity.h>
+#include <ATen/ops/randn.h>
+#include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 
 #include <atomic>
@@ -100,6 +103,20 @@ TEST(OptimizeCtx, NoquantLeavesTheModelAloneAndMarksIt) {
   optimize_ctx("int8dynamic")(plain_iteration())(model, two_inputs());
   EXPECT_FALSE(is_quantized_tensor(up_weight(model))) << "marked before";
   EXPECT_EQ(quantization_mark(model), "noquant");
+}
+
+TEST(OptimizeCtx, FourBitsTakeALayerOfAnyWidth) {
+  const at::NoGradGuard no_grad;
+  auto module =
+      std::make_shared<torch::nn::SequentialImpl>(torch::nn::Linear(100, 33), torch::nn::Linear(33, 8));
+  const ModelSource model(module, [module](const std::vector<c10::IValue>& args) -> c10::IValue {
+    return module->forward(args.at(0).toTensor());
+  });
+  const at::Tensor x = at::randn({3, 100}), before = module->forward(x);
+  const at::Tensor after =
+      optimize_ctx("int4weightonly")(plain_iteration())(model, std::vector<c10::IValue>{x}).toTensor();
+  EXPECT_GT(at::cosine_similarity(before.flatten(), after.flatten(), 0).item<double>(), 0.98);
+  EXPECT_FALSE(at::equal(before, after));
 }
 
 TEST(OptimizeCtx, TheMarkIsTheSameForEveryContext) {

@@ -35,6 +35,7 @@ std::string nothing_to_quantize(const BenchJob& job, const GraphModule& module) 
     if (layer.info.kind == "embedding" || layer.info.kind == "parameter") continue;
     if (layer.state.already) return {};  // a quantized file: quantize_ has its own words for it
     if (!layer.state.obstacle.empty()) continue;
+    if (!layer.state.convolution.empty() && (autoquant || !format_of(*config)->has_convolution())) continue;
     refusal = config ? format_of(*config)->refuse(layer.info.n, layer.info.k) : std::string();
     if (refusal.empty()) return {};
   }

@@ -32,17 +32,24 @@ TEST(Catalog, EverySchemeChoosesExactlyOneKernelAtEveryLevel) {
   }
 }
 
-TEST(Catalog, RefusalsCarryTheirReason) {
+TEST(Catalog, GroupsNeedNotDivideK) {
   for (const char* scheme : {"int4wo:64", "int4dq:64"}) {
     const auto verdicts = explain_linear(4, 64, 96, scheme, Isa::kScalar);
-    EXPECT_FALSE(verdicts.empty());
-    for (const KernelVerdict& v : verdicts) {
-      EXPECT_FALSE(v.chosen);
-      EXPECT_FALSE(v.reason.empty());
+    EXPECT_EQ(
+        std::count_if(verdicts.begin(), verdicts.end(), [](const KernelVerdict& v) { return v.chosen; }), 1);
+  }
+}
+
+TEST(Catalog, RefusalsCarryTheirReason) {
+  for (const KernelVerdict& v : explain_linear(4, 64, 96, "int4wo:64", Isa::kScalar))
+    EXPECT_NE(v.chosen, !v.reason.empty()) << v.name;
+  for (const char* scheme : {"int4wo:48", "int4dq:512"}) {
+    try {
+      explain_linear(4, 64, 96, scheme, Isa::kScalar);
+      FAIL() << scheme;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
     }
-    EXPECT_TRUE(std::any_of(verdicts.begin(), verdicts.end(), [](const KernelVerdict& v) {
-      return v.reason == "the group size does not divide k";
-    }));
   }
   try {
     explain_linear(1, 1, 1, "int3", Isa::kScalar);

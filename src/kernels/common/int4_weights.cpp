@@ -4,20 +4,20 @@
 
 namespace halftone::kernels {
 
-const char* refuse_int4_group(int64_t k, int group) {
-  if (group != 32 && group != 64 && group != 128 && group != 256)
-    return "the group size is not 32, 64, 128 or 256";
-  return k % group == 0 ? nullptr : "the group size does not divide k";
+const char* refuse_int4_group(int group) {
+  const bool allowed = group == 32 || group == 64 || group == 128 || group == 256;
+  return allowed ? nullptr : "the group size is not 32, 64, 128 or 256";
 }
 
 void check_int4_group(const char* operation, int64_t k, int group) {
-  if (const char* reason = refuse_int4_group(k, group)) {
-    fail(ErrorCode::kInvalidArgument, "{}: {} ({} and {})", operation, reason, group, k);
-  }
+  if (const char* reason = refuse_int4_group(group))
+    fail(ErrorCode::kInvalidArgument, "{}: {} but {}", operation, reason, group);
+  if (k < 0 || k > INT64_MAX - group)
+    fail(ErrorCode::kInvalidArgument, "{}: {} inputs cannot be cut into groups", operation, k);
 }
 
 void check_int4_channel(const PackedKind& kind, const Int4Weights& weights, int64_t c) {
-  const int64_t groups = weights.k / weights.group;
+  const int64_t groups = weights.groups();
   for (int64_t g = 0; g < groups; ++g) {
     check_packed_scale(kind, weights.scale[c * groups + g], c, g);
     const int zero = weights.zero_point != nullptr ? weights.zero_point[c * groups + g] : 0;

@@ -1,5 +1,7 @@
 #include "kernels/embedding_rows/embedding_rows.h"
 
+#include <algorithm>
+
 #include "base/errors.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/embedding_rows/kernels.h"
@@ -12,7 +14,7 @@ const char* refuse_group(const EmbeddingRowsProblem& p) {
   if (p.group != 32 && p.group != 64 && p.group != 128 && p.group != 256) {
     return "the group size is not 32, 64, 128, 256 or 0 for the whole row";
   }
-  return p.width % p.group == 0 ? nullptr : "the group size does not divide the width";
+  return nullptr;
 }
 
 constexpr EmbeddingRowsKernel kTable[] = {
@@ -59,12 +61,12 @@ void pick(const EmbeddingRowsKernel& kernel, const EmbeddingRowsProblem& p, cons
   EmbeddingRun run;
   run.q = static_cast<const uint8_t*>(args.table) + index * args.row_stride;
   run.format = p.format;
-  run.width = width;
   run.type = args.type;
   char* out = static_cast<char*>(args.out) + i * args.out_stride * element;
   for (int64_t g = 0; g < groups; ++g, run.q += bytes, out += width * element) {
     run.scale = args.scale[index * groups + g];
     run.zero_point = args.zero_point != nullptr ? args.zero_point[index * groups + g] : 0;
+    run.width = std::min(width, p.width - g * width);
     run.out = out;
     kernel.run(run);
   }

@@ -26,9 +26,11 @@ struct EmbeddingRowsProblem {
   int64_t rows = 0;   ///< rows of the table
   int64_t width = 0;
   EmbeddingFormat format = EmbeddingFormat::kInt8;
-  int group = 0;  ///< columns that share a scale: 32, 64, 128 or 256, dividing width; 0 for the whole row
+  /// Columns that share a scale: 32, 64, 128 or 256, fewer in the last group where it does not divide the
+  /// width; 0 for the whole row.
+  int group = 0;
 
-  int64_t groups() const { return group == 0 ? 1 : width / group; }
+  int64_t groups() const { return group == 0 ? 1 : (width + group - 1) / group; }
   /// Bytes of one row, without padding.
   int64_t row_bytes() const { return format == EmbeddingFormat::kInt8 ? width : (width + 1) / 2; }
 };

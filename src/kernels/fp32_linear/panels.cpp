@@ -1,6 +1,8 @@
 #include "kernels/fp32_linear/panels.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 
 #include "base/errors.h"
 #include "kernels/common/bfloat16_rows.h"
@@ -230,6 +232,52 @@ void check_panel_args(const char* operation, const Fp32LinearProblem& p, const F
     fail(ErrorCode::kInvalidArgument, "{}: no input, or two", operation);
   }
   if (args.epilogue.out == nullptr) fail(ErrorCode::kInvalidArgument, "{}: no output", operation);
+}
+
+namespace {
+
+// 2^90 as a float and, cut to its upper half, as a bfloat16: larger magnitudes have larger bits, NaN too.
+constexpr int32_t kHugeFloat = (127 + 90) << 23;
+constexpr int16_t kHugeBfloat16 = kHugeFloat >> 16;
+
+// The sign of the differences tells: two bit operations and a subtraction for 16 bytes, a few percent of the
+// smallest products.
+template <typename Bits>
+bool is_huge(const void* row, int64_t k, Bits limit) {
+  using Lanes [[gnu::vector_size(16)]] = Bits;
+  constexpr int64_t kLanes = 16 / sizeof(Bits), kStep = 4 * kLanes;
+  constexpr Bits kMagnitude = std::numeric_limits<Bits>::max();
+  const auto* bytes = static_cast<const char*>(row);
+  Lanes any[4] = {};
+  int64_t i = 0;
+  for (; i + kStep <= k; i += kStep) {
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; ++j) {
+      Lanes bits;
+      std::memcpy(&bits, bytes + (i + j * kLanes) * static_cast<int64_t>(sizeof(Bits)), sizeof(bits));
+      any[j] |= limit - (bits & kMagnitude);
+    }
+  }
+  any[0] |= any[1] | any[2] | any[3];
+  Bits all = 0;
+  for (int j = 0; j < kLanes; ++j) all = static_cast<Bits>(all | any[0][j]);
+  for (; i < k; ++i) {
+    Bits bits;
+    std::memcpy(&bits, bytes + i * static_cast<int64_t>(sizeof(Bits)), sizeof(bits));
+    all = static_cast<Bits>(all | (limit - (bits & kMagnitude)));
+  }
+  return all < 0;
+}
+
+}  // namespace
+
+bool has_huge_activations(const Fp32LinearArgs& args, int64_t m, int64_t k) {
+  for (int64_t row = 0; row < m; ++row) {
+    const bool huge = args.x != nullptr ? is_huge(args.x + row * args.x_stride, k, kHugeFloat)
+                                        : is_huge(args.x_bfloat16 + row * args.x_stride, k, kHugeBfloat16);
+    if (huge) return true;
+  }
+  return false;
 }
 
 size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& p, int threads, OutputType type) {

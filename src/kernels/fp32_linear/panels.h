@@ -36,6 +36,11 @@ struct Fp32Panels {
 void check_panel_args(const char* operation, const Fp32LinearProblem& problem,
                       const Fp32LinearProblem& weights, const Fp32LinearArgs& args);
 
+/// Whether an activation is beyond 2^90, infinite or NaN. Kernels that sum x · qw before they scale, or that
+/// subtract zero points from sums, would overflow where x · (qw · scale) does not: with such activations
+/// weights are expanded first, and the result is that of plain float arithmetic with the restored weights.
+bool has_huge_activations(const Fp32LinearArgs& args, int64_t m, int64_t k);
+
 size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& problem, int threads, OutputType type);
 
 /// args.weights is not read. m and n are not 0.

@@ -107,9 +107,11 @@ void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const 
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
-  source.multiply_rows = kernel.multiply_rows;
+  const Fp32LinearArgs rows = dynamic ? round_rows(kernel, p, args, splitter) : args;
+  const bool few_rows = p.m <= multiplier.rows && !has_huge_activations(rows, p.m, p.k);
+  if (few_rows) source.multiply_rows = kernel.multiply_rows;
   const bool e5m2 = weights.format == static_cast<uint32_t>(Float8Format::kE5m2);
-  if (const auto multiply = kernel.multiply[e5m2]; multiply != nullptr && p.m <= multiplier.rows) {
+  if (const auto multiply = kernel.multiply[e5m2]; multiply != nullptr && few_rows) {
     multiplier.multiply = multiply;
     source.ready = weights.elements;
     source.element_bytes = 1;
@@ -117,8 +119,7 @@ void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const 
   } else {
     source.expand = kernel.expand;
   }
-  run_fp32_panels(multiplier, floats, dynamic ? round_rows(kernel, p, args, splitter) : args, source,
-                  splitter);
+  run_fp32_panels(multiplier, floats, rows, source, splitter);
 }
 
 }  // namespace halftone::kernels

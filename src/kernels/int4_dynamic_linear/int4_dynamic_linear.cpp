@@ -8,6 +8,7 @@
 #include "kernels/common/row_blocks.h"
 #include "kernels/common/tiling.h"
 #include "kernels/common/workspace.h"
+#include "kernels/fp32_linear/padded_rows.h"
 #include "kernels/fp32_linear/panels.h"
 #include "kernels/int4_dynamic_linear/kernels.h"
 #include "kernels/quantize_rows/quantized_output.h"
@@ -16,7 +17,7 @@ namespace halftone::kernels {
 namespace {
 
 const char* check_group(const Int4DynamicProblem& p) {
-  return refuse_int4_group(p.k, p.group);
+  return refuse_int4_group(p.group);
 }
 
 constexpr Int4DynamicKernel kTable[] = {
@@ -91,36 +92,14 @@ struct Run {
   }
 };
 
-}  // namespace
-
-std::span<const Int4DynamicKernel> int4_dynamic_kernels() {
-  return kTable;
+Int4DynamicProblem whole_groups(Int4DynamicProblem p) {
+  p.k = int4_whole_groups(p.k, p.group);
+  return p;
 }
 
-const Int4DynamicKernel& choose_int4_dynamic(const Int4DynamicProblem& p, Isa isa) {
-  if (p.m < 0 || p.n < 0 || p.k < 0) {
-    fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: negative size {} x {} x {}", p.m, p.n, p.k);
-  }
-  check_int4_group("int4_dynamic_linear", p.k, p.group);
-  return choose_kernel(int4_dynamic_kernels(), p, isa);
-}
-
-size_t int4_dynamic_workspace_bytes(const Int4DynamicKernel&, const Int4DynamicProblem& p, int threads,
-                                    OutputType type) {
-  Workspace count;
-  const Scratch scratch(p, threads, type, count);
-  return count.bytes_needed();
-}
-
-void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
-                         const Fp32LinearArgs& args, Splitter& splitter) {
-  const Int4DynamicPacked weights = open_int4_dynamic(args.weights, kernel.tile_n);
-  if (p.m == 0 || p.n == 0) return;
-  check_panel_args("int4_dynamic_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.k}, args);
-  if (weights.group != p.group) {
-    fail(ErrorCode::kInvalidArgument,
-         "int4_dynamic_linear: the weights have groups of {}, the problem says {}", weights.group, p.group);
-  }
+/// k is a whole number of groups, and so are the rows of x.
+void run_whole_groups(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
+                      const Fp32LinearArgs& args, const Int4DynamicPacked& weights, Splitter& splitter) {
   Workspace space(args.workspace, args.workspace_bytes);
   const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
   const Fp32LinearKernel& finisher = choose_fp32_linear({p.m, p.n, p.k}, kernel.isa);
@@ -151,6 +130,41 @@ void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProbl
     }
   });
   scratch.output.finish(args.epilogue, kernel.isa, splitter);
+}
+
+}  // namespace
+
+std::span<const Int4DynamicKernel> int4_dynamic_kernels() {
+  return kTable;
+}
+
+const Int4DynamicKernel& choose_int4_dynamic(const Int4DynamicProblem& p, Isa isa) {
+  if (p.m < 0 || p.n < 0 || p.k < 0) {
+    fail(ErrorCode::kInvalidArgument, "int4_dynamic_linear: negative size {} x {} x {}", p.m, p.n, p.k);
+  }
+  check_int4_group("int4_dynamic_linear", p.k, p.group);
+  return choose_kernel(int4_dynamic_kernels(), p, isa);
+}
+
+size_t int4_dynamic_workspace_bytes(const Int4DynamicKernel&, const Int4DynamicProblem& p, int threads,
+                                    OutputType type) {
+  const Int4DynamicProblem whole = whole_groups(p);
+  Workspace count;
+  const Scratch scratch(whole, threads, type, count);
+  return padded_rows_bytes(p.m, p.k, whole.k) + count.bytes_needed();
+}
+
+void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
+                         const Fp32LinearArgs& args, Splitter& splitter) {
+  const Int4DynamicPacked weights = open_int4_dynamic(args.weights, kernel.tile_n);
+  if (p.m == 0 || p.n == 0) return;
+  check_panel_args("int4_dynamic_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.inputs}, args);
+  if (weights.group != p.group) {
+    fail(ErrorCode::kInvalidArgument,
+         "int4_dynamic_linear: the weights have groups of {}, the problem says {}", weights.group, p.group);
+  }
+  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, splitter);
+  run_whole_groups(kernel, whole_groups(p), padded, weights, splitter);
 }
 
 }  // namespace halftone::kernels

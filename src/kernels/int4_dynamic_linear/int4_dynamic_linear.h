@@ -40,7 +40,7 @@ struct Int4DynamicProblem {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int group = 32;  ///< 32, 64, 128 or 256; divides k
+  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter where it does not divide k
 };
 
 struct Int4DynamicStep;
@@ -61,8 +61,7 @@ struct Int4DynamicKernel {
 /// Best first, scalar last.
 std::span<const Int4DynamicKernel> int4_dynamic_kernels();
 
-/// The best kernel at `isa`. Throws kInvalidArgument for negative sizes and for a group that is not allowed
-/// or does not divide k.
+/// The best kernel at `isa`. Throws kInvalidArgument for negative sizes and for a group that is not allowed.
 const Int4DynamicKernel& choose_int4_dynamic(const Int4DynamicProblem& problem, Isa isa = active_isa());
 
 /// Scratch memory for one call; any alignment.

@@ -42,7 +42,7 @@ struct Layer {
   Layer(Int4DynamicProblem problem, bool zero_points)
       : p(problem),
         has_zero(zero_points),
-        groups(p.k / p.group),
+        groups((p.k + p.group - 1) / p.group),
         x(p.m * p.k),
         scale(p.n * groups),
         bias(p.n),
@@ -102,11 +102,12 @@ struct Layer {
         double exact = 0, magnitude = 0;
         for (int64_t b = 0; b < p.k; b += 32) {
           int8_t q[32];
-          const RowScale row = quantize_rows_kernels().back().row(x.data() + i * p.k + b, 32, RowFormat::kS8,
-                                                                  reinterpret_cast<uint8_t*>(q));
+          const int64_t count = std::min<int64_t>(32, p.k - b);
+          const RowScale row = quantize_rows_kernels().back().row(
+              x.data() + i * p.k + b, count, RowFormat::kS8, reinterpret_cast<uint8_t*>(q));
           const int64_t g = j * groups + b / p.group;
           int64_t a = 0;
-          for (int64_t k = 0; k < 32; ++k) a += int64_t{q[k]} * (w[j * p.k + b + k] - zero[g]);
+          for (int64_t k = 0; k < count; ++k) a += int64_t{q[k]} * (w[j * p.k + b + k] - zero[g]);
           s = std::fma(static_cast<float>(a), row.scale * scale[g], s);
           const double product = static_cast<double>(a) * row.scale * scale[g];
           exact += product;
@@ -303,10 +304,10 @@ TEST(Int4DynamicLinear, EmptySizesAreDefined) {
 }
 
 TEST(Int4DynamicLinear, RejectsWhatItCannotTake) {
-  EXPECT_THROW(choose_int4_dynamic({1, 1, 33, 32}), Error);
   EXPECT_THROW(choose_int4_dynamic({1, 1, 48, 16}), Error);
   EXPECT_THROW(choose_int4_dynamic({1, -1, 32, 32}), Error);
-  EXPECT_THROW(int4_dynamic_packed_bytes(1, 100, 64, false, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(1, 100, 60, false, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(1, INT64_MAX - 3, 32, false, 16), Error);
   EXPECT_THROW(int4_dynamic_packed_bytes(INT64_MAX / 2, 64, 64, false, 16), Error);
   EXPECT_THROW(open_int4_dynamic(nullptr, 16), Error);
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
@@ -321,6 +322,56 @@ TEST(Int4DynamicLinear, RejectsWhatItCannotTake) {
   for (float bad : {NAN, INFINITY, -1.0f}) {
     scales.scale[1] = bad;
     EXPECT_THROW(scales.run(kernel), Error);
+  }
+}
+
+// Activations end at an unreadable page: nothing is read beyond k.
+TEST(Int4DynamicLinear, TheLastGroupMayBeShorter) {
+  for (bool zero : {false, true}) {
+    for (int group : {32, 128}) {
+      for (int64_t m : {1, 3, 40}) {
+        for (int64_t n : {1, 33, 130}) {
+          for (int64_t k : {1, 31, 33, 100, 300}) {
+            Layer({m, n, k, group}, zero).expect_exact();
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Int4DynamicLinear, AShorterGroupTakesBfloat16AndThreads) {
+  Layer layer({40, 70, 100, 32}, true);
+  Guarded<uint16_t> halves(layer.x.size());
+  testing::round_to_bfloat16(layer.x, halves);
+  ThreadPool pool(3);
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    const std::vector<float> want = layer.run(kernel);
+    EXPECT_EQ(layer.run(kernel, pool), want) << kernel.name;
+    layer.halves = halves.data();
+    EXPECT_EQ(layer.run(kernel), want) << kernel.name;
+    layer.halves = nullptr;
+  }
+}
+
+TEST(Int4DynamicLinear, ABlockThatLiesAboutItsInputsIsRefused) {
+  const Layer layer({1, 20, 33, 32}, true);
+  SerialSplitter serial;
+  const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
+  Aligned packed(int4_dynamic_packed_bytes(20, 33, 32, true, kernel.tile_n));
+  pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
+  std::vector<float> out(20);
+  std::vector<char> space(int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32));
+  Epilogue e;
+  e.out = out.data();
+  e.out_stride = 20;
+  const Fp32LinearArgs args{layer.x.data(), 33, packed.data(), e, space.data(), space.size()};
+  EXPECT_NO_THROW(int4_dynamic_linear(kernel, layer.p, args, serial));
+  auto& header = *reinterpret_cast<PackedHeader*>(packed.data());
+  for (int64_t k : {int64_t{32}, int64_t{34}, int64_t{64}, int64_t{-33}, INT64_MAX}) {
+    header.k = k;
+    EXPECT_THROW(int4_dynamic_linear(kernel, layer.p, args, serial), Error) << k;
   }
 }
 

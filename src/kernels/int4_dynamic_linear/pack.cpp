@@ -11,7 +11,8 @@ Int4DynamicPacked layout(const PackedHeader& header, const uint8_t* panels) {
   const int tile_n = static_cast<int>(header.tile_n), group = static_cast<int>(header.group);
   Int4DynamicPacked p{};
   p.n = header.n;
-  p.k = header.k;
+  p.inputs = header.k;
+  p.k = int4_whole_groups(header.k, group);
   p.group = group;
   p.has_zero_points = header.has_zero_points != 0;
   p.panel_count = packed_panel_count(header.n, tile_n);
@@ -19,7 +20,7 @@ Int4DynamicPacked layout(const PackedHeader& header, const uint8_t* panels) {
   p.zero_offset = tile_n * int64_t{sizeof(float)};
   p.data_offset = p.zero_offset + (p.has_zero_points ? (tile_n + 31) / 32 * 32 : 0);
   p.chunk_bytes = p.data_offset + int64_t{group} * tile_n / 2;
-  p.panel_bytes = header.k / group * p.chunk_bytes;
+  p.panel_bytes = p.k / group * p.chunk_bytes;
   return p;
 }
 
@@ -36,16 +37,16 @@ PackedHeader header_of(int64_t n, int64_t k, int group, bool zero_points, int ti
 void pack_channel(const Int4Weights& weights, int tile_n, int64_t c, const Int4DynamicPacked& p,
                   uint8_t* panels) {
   uint8_t* chunk = panels + c / tile_n * p.panel_bytes;
-  const int64_t column = c % tile_n, groups = weights.k / weights.group;
-  const int8_t* w = weights.w + c * weights.stride;
-  for (int64_t g = 0; g < groups; ++g, chunk += p.chunk_bytes, w += weights.group) {
+  const int64_t column = c % tile_n, groups = weights.groups();
+  for (int64_t g = 0; g < groups; ++g, chunk += p.chunk_bytes) {
     reinterpret_cast<float*>(chunk)[column] = weights.scale[c * groups + g];
     if (p.has_zero_points)
       chunk[p.zero_offset + column] = static_cast<uint8_t>(weights.zero_point[c * groups + g]);
     uint8_t* data = chunk + p.data_offset + column * 4;
     for (int k = 0; k < weights.group; ++k) {
       const int shift = k % 8 < 4 ? 0 : 4;
-      data[k / 8 * tile_n * 4 + k % 4] |= static_cast<uint8_t>((w[k] + 8) << shift);
+      const int weight = weights.padded_weight(c, g * weights.group + k);
+      data[k / 8 * tile_n * 4 + k % 4] |= static_cast<uint8_t>((weight + 8) << shift);
     }
   }
 }
@@ -54,7 +55,7 @@ void pack_channel(const Int4Weights& weights, int tile_n, int64_t c, const Int4D
 
 size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n) {
   check_int4_group(kKind.operation, k, group);
-  packed_weight_count(kKind, n, k, tile_n);
+  packed_weight_count(kKind, n, int4_whole_groups(k, group), tile_n);
   const Int4DynamicPacked p = layout(header_of(n, k, group, zero_points, tile_n), nullptr);
   return sizeof(PackedHeader) + static_cast<size_t>(p.panel_count * p.panel_bytes);
 }

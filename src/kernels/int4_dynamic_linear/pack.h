@@ -3,7 +3,8 @@
 //   tile_n scales (float) · only with zero points: tile_n zero points (s8), padded to 32 bytes ·
 //   for each 32 k of the group, for v in 0..3, for each column c: four bytes; byte i holds qw + 8 of
 //   k = 8 v + i in its low and of k = 8 v + 4 + i in its high half.
-// Zero beyond n. Four k of a column are neighbours because that is what byte multiply-adds sum.
+// Zero beyond n; whole groups, filled up with weights of zero. Four k of a column are neighbours because that
+// is what byte multiply-adds sum.
 #pragma once
 
 #include "kernels/common/int4_weights.h"
@@ -22,7 +23,8 @@ void pack_int4_dynamic(const Int4Weights& weights, int tile_n, void* out);
 /// A packed block taken apart.
 struct Int4DynamicPacked {
   int64_t n;
-  int64_t k;
+  int64_t inputs;  ///< of the weights that were packed
+  int64_t k;       ///< those filled up to whole groups: what kernels multiply
   int group;
   bool has_zero_points;
   int64_t panel_count;

@@ -2,6 +2,7 @@
 
 #include "base/errors.h"
 #include "kernels/common/kernel_table.h"
+#include "kernels/fp32_linear/padded_rows.h"
 #include "kernels/fp32_linear/panels.h"
 #include "kernels/int4_weight_only_linear/kernels.h"
 
@@ -9,7 +10,7 @@ namespace halftone::kernels {
 namespace {
 
 const char* check_group(const Int4WeightOnlyProblem& p) {
-  return refuse_int4_group(p.k, p.group);
+  return refuse_int4_group(p.group);
 }
 
 constexpr Int4WeightOnlyKernel kTable[] = {
@@ -38,28 +39,31 @@ const Int4WeightOnlyKernel& choose_int4_weight_only(const Int4WeightOnlyProblem&
 }
 
 size_t int4_weight_only_workspace_bytes(const Int4WeightOnlyProblem& p, int threads, OutputType type) {
-  return fp32_panels_workspace_bytes({p.m, p.n, p.k}, threads, type);
+  const int64_t k = int4_whole_groups(p.k, p.group);
+  return padded_rows_bytes(p.m, p.k, k) + fp32_panels_workspace_bytes({p.m, p.n, k}, threads, type);
 }
 
 void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4WeightOnlyProblem& p,
                              const Fp32LinearArgs& args, Splitter& splitter) {
   const Int4WeightOnlyPacked weights = open_int4_weight_only(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
-  const Fp32LinearProblem floats{p.m, p.n, p.k};
-  check_panel_args("int4_weight_only_linear", floats, {p.m, weights.n, weights.k}, args);
+  check_panel_args("int4_weight_only_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.inputs}, args);
   if (weights.group != p.group) {
     fail(ErrorCode::kInvalidArgument,
          "int4_weight_only_linear: the weights have groups of {}, the problem says {}", weights.group,
          p.group);
   }
+  const bool few_rows = kernel.multiply_rows != nullptr && p.m <= kernel.fused_rows;
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
   source.expand = kernel.expand;
-  source.multiply_rows = kernel.multiply_rows;
+  if (few_rows && !has_huge_activations(args, p.m, p.k)) source.multiply_rows = kernel.multiply_rows;
   source.pack_rows = kernel.pack_rows;
   source.fused_rows = kernel.fused_rows;
-  run_fp32_panels(choose_fp32_linear(floats, kernel.isa), floats, args, source, splitter);
+  const Fp32LinearProblem whole{p.m, p.n, weights.k};
+  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, splitter);
+  run_fp32_panels(choose_fp32_linear(whole, kernel.isa), whole, padded, source, splitter);
 }
 
 }  // namespace halftone::kernels

@@ -28,7 +28,7 @@ struct Int4WeightOnlyProblem {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int group = 32;  ///< 32, 64, 128 or 256; divides k
+  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter where it does not divide k
 };
 
 struct Int4WeightOnlyKernel {
@@ -49,8 +49,7 @@ struct Int4WeightOnlyKernel {
 /// Best first, scalar last.
 std::span<const Int4WeightOnlyKernel> int4_weight_only_kernels();
 
-/// The best kernel at `isa`. Throws kInvalidArgument for negative sizes and for a group that is not allowed
-/// or does not divide k.
+/// The best kernel at `isa`. Throws kInvalidArgument for negative sizes and for a group that is not allowed.
 const Int4WeightOnlyKernel& choose_int4_weight_only(const Int4WeightOnlyProblem& problem,
                                                     Isa isa = active_isa());
 

@@ -40,7 +40,7 @@ struct Layer {
   Layer(Int4WeightOnlyProblem problem, bool zero_points)
       : p(problem),
         has_zero(zero_points),
-        groups(p.k / p.group),
+        groups((p.k + p.group - 1) / p.group),
         x(p.m * p.k),
         scale(p.n * groups),
         w(p.n * p.k),
@@ -209,11 +209,73 @@ TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
   }
 }
 
-TEST(Int4WeightOnlyLinear, RejectsGroupSizeNotDividingK) {
-  EXPECT_THROW(choose_int4_weight_only({1, 1, 33, 32}), Error);
+TEST(Int4WeightOnlyLinear, RejectsGroupsThatThereAreNot) {
   EXPECT_THROW(choose_int4_weight_only({1, 1, 48, 16}), Error);
   EXPECT_THROW(choose_int4_weight_only({1, -1, 32, 32}), Error);
-  EXPECT_THROW(int4_weight_only_packed_bytes(1, 100, 64, false, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, 100, 60, false, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, INT64_MAX - 3, 32, false, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, -1, 32, false, 16), Error);
+}
+
+// Activations end at an unreadable page: nothing is read beyond k.
+TEST(Int4WeightOnlyLinear, TheLastGroupMayBeShorter) {
+  for (bool zero : {false, true}) {
+    for (int group : {32, 128}) {
+      for (int64_t m : {1, 3, 13, 40}) {
+        for (int64_t n : {1, 33, 130}) {
+          for (int64_t k : {1, 31, 33, 100, 257, 300}) {
+            Layer({m, n, k, group}, zero).expect_within_bound();
+            if (HasFatalFailure()) return;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Int4WeightOnlyLinear, AShorterGroupTakesBfloat16AndThreads) {
+  Layer layer({40, 70, 100, 32}, true);
+  Guarded<uint16_t> halves(layer.x.size());
+  testing::round_to_bfloat16(layer.x, halves);
+  SerialSplitter serial;
+  ThreadPool pool(3);
+  for (const Int4WeightOnlyKernel& kernel : test_kernels(40)) {
+    EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;
+    EXPECT_EQ(layer.run(kernel, pool), layer.run(kernel, serial)) << kernel.name;
+  }
+}
+
+TEST(Int4WeightOnlyLinear, ABlockThatLiesAboutItsInputsIsRefused) {
+  const Layer layer({1, 20, 33, 32}, true);
+  SerialSplitter serial;
+  const Int4WeightOnlyKernel& kernel = int4_weight_only_kernels().back();
+  Aligned packed(int4_weight_only_packed_bytes(20, 33, 32, true, kernel.tile_n));
+  pack_int4_weight_only(layer.weights(), kernel.tile_n, packed.data());
+  const auto check = [&] {
+    Int4Weights last = layer.weights();
+    const int64_t first = last_packed_panel(20, kernel.tile_n);
+    last.w += first * last.stride;
+    last.scale += first * layer.groups;
+    last.zero_point += first * layer.groups;
+    last.n -= first;
+    check_int4_weight_only_packed(last, 20, kernel.tile_n, packed.data());
+  };
+  EXPECT_NO_THROW(check());
+  auto& header = *reinterpret_cast<PackedHeader*>(packed.data());
+  for (int64_t k : {int64_t{32}, int64_t{34}, int64_t{64}, int64_t{65}, int64_t{-33}, INT64_MAX}) {
+    header.k = k;
+    EXPECT_THROW(check(), Error) << k;
+    std::vector<float> out(20);
+    std::vector<char> space(int4_weight_only_workspace_bytes(layer.p, 1, OutputType::kFloat32));
+    Epilogue e;
+    e.out = out.data();
+    e.out_stride = 20;
+    EXPECT_THROW(
+        int4_weight_only_linear(kernel, layer.p,
+                                {layer.x.data(), 33, packed.data(), e, space.data(), space.size()}, serial),
+        Error)
+        << k;
+  }
 }
 
 TEST(Int4WeightOnlyLinear, RejectsWhatFourBitsCannotHold) {

@@ -1,8 +1,8 @@
 // Packing of int4_weight_only_linear's weights: a header; for each panel and group the scales of its columns,
 // and the zero points plus 8 if there are any; then the panels:
 //   panel p, eight steps of k, column c: 32 bits that hold qw + 8 of the eight k, the first lowest.
-// Masked with 15 · 16^j such a lane is the j-th weight times 16^j, as an integer: no shift; x / 16^j takes
-// the factor away exactly.
+// k is filled up to whole groups with weights of zero. Masked with 15 · 16^j such a lane is the j-th weight
+// times 16^j, as an integer: no shift; x / 16^j takes the factor away exactly.
 #pragma once
 
 #include "kernels/common/int4_weights.h"
@@ -21,7 +21,8 @@ void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, voi
 /// A packed block taken apart.
 struct Int4WeightOnlyPacked {
   int64_t n;
-  int64_t k;
+  int64_t inputs;  ///< of the weights that were packed
+  int64_t k;       ///< those filled up to whole groups: what kernels multiply
   int group;
   int tile_n;
   int64_t panel_count;

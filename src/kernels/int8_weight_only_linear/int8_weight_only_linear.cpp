@@ -49,9 +49,10 @@ void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8Weigh
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
-  source.multiply_rows = kernel.multiply_rows;
   Fp32LinearKernel multiplier = choose_fp32_linear(floats, kernel.isa);
-  if (kernel.multiply != nullptr && p.m <= kernel.register_rows) {
+  const bool in_registers = kernel.multiply != nullptr && p.m <= kernel.register_rows;
+  if (in_registers && !has_huge_activations(args, p.m, p.k)) {
+    source.multiply_rows = kernel.multiply_rows;
     multiplier.multiply = kernel.multiply;
     source.ready = weights.elements;
     source.element_bytes = 1;

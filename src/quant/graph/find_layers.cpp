@@ -74,15 +74,33 @@ class Finder {
   void add_use(size_t index, Node& node, const SpelledNode& spelled, const std::string& obstacle) {
     if (obstacle.empty()) {
       layers_[index].uses.push_back({&node, spelled.spelling});
+      if (!spelled.convolution.empty()) layers_[index].state.convolution = spelled.convolution;
     } else if (obstacles_[index].empty()) {
       obstacles_[index] = obstacle;
     }
   }
 
+  /// A convolution: all of its weight, and only where nothing is between the stored tensor and the node.
+  void add_convolution(Node& node, const SpelledNode& spelled, const WeightView& view) {
+    if (view.tensor.dim() < 3) return;
+    const at::Tensor matrix = view.tensor.flatten(1);
+    std::string obstacle = spelled.obstacle;
+    if (obstacle.empty() && view.expanded) obstacle = "its weight is repeated";
+    if (obstacle.empty()) obstacle = weight_obstacle(view, matrix);
+    GraphLayer layer = describe(view, matrix, spelled.kind);
+    layer.weight = view.tensor;
+    add_use(layer_at(key_of(view.tensor, view.dtype, spelled.kind), node, std::move(layer)), node, spelled,
+            obstacle);
+  }
+
   void add_node(Node& node, const SpelledNode& spelled) {
+    const Node* producer = spelled.weight != nullptr ? spelled.weight->producer() : nullptr;
+    if (producer != nullptr && try_quantized_node(*producer))
+      return;  // a convolution that is quantized already
     auto view = tracer_.trace(spelled.weight);
     if (!view) return add_computed(node, spelled);
     if (!c10::isFloatingType(view->dtype) || !view->tensor.is_floating_point()) return;
+    if (spelled.spelling == Spelling::kConvolution) return add_convolution(node, spelled, *view);
     std::string obstacle = spelled.obstacle;
     at::Tensor matrix = view->tensor;
     const bool conv_of_one =

@@ -1,5 +1,4 @@
-// Finds the layers of a graph that quantize_ looks at: linears in all spellings, convolutions of kernel 1,
-// embeddings.
+// Finds the layers of a graph that quantize_ looks at: linears in all spellings, convolutions, embeddings.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,7 +13,8 @@
 namespace halftone {
 
 /// How a node writes a linear down; decides which operands it has and what stands around the new node.
-enum class Spelling { kLinear, kAddmm, kMatmul, kConv1d, kEmbedding };
+/// kConvolution: the node stays, and only its weight is stored in fewer bits.
+enum class Spelling { kLinear, kAddmm, kMatmul, kConv1d, kConvolution, kEmbedding };
 
 struct LayerUse {
   Node* node = nullptr;
@@ -26,7 +26,9 @@ struct GraphLayer {
   LayerInfo info;
   LayerState state;
   std::vector<LayerUse> uses;  ///< nodes to rewrite; empty where the layer cannot be quantized or is already
-  at::Tensor matrix;           ///< [n, k]: a view of the stored weight, before `dtype`
+  at::Tensor
+      matrix;  ///< [n, k]: a view of the stored weight (of a convolution: perhaps a copy), before `dtype`
+  at::Tensor weight;                               ///< of a convolution: in its own shape
   c10::ScalarType dtype = c10::ScalarType::Float;  ///< what the graph casts the weight to
   std::string base;                                ///< of the names of its quantized tensors
   int64_t bytes = 0;                               ///< of the weight as it is now

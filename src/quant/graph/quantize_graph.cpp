@@ -4,13 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "base/errors.h"
 #include "halftone/graph_module.h"
 #include "halftone/quantize.h"
 #include "halftone/weight_format.h"
 #include "quant/graph/find_layers.h"
+#include "quant/graph/left_alone_graph.h"
 #include "quant/graph/rewrite_layer.h"
 #include "quant/report/layer_chooser.h"
 
@@ -28,6 +31,14 @@ bool same_parts(const QuantizedWeight& a, const QuantizedWeight& b) {
       });
 }
 
+/// The elements of memory that a weight is: equal for tied weights, whatever their names are.
+using WeightMemory = std::tuple<const void*, int64_t, size_t>;
+
+WeightMemory memory_of(const GraphLayer& layer) {
+  return {layer.matrix.storage().unsafeGetStorageImpl(), layer.matrix.storage_offset(),
+          layer.matrix.nbytes()};
+}
+
 /// Quantized weights, each once: a linear and an embedding that share a weight share its quantized tensors
 /// too, where their configs give the same ones.
 class WeightPool {
@@ -35,11 +46,17 @@ class WeightPool {
   /// The index of the layer's weight.
   size_t quantize(const GraphLayer& layer, const QuantConfig& config) {
     QuantizedWeight weight = quantize_weight(layer.matrix.to(layer.dtype), config, layer.info.name);
+    if (layer.weight
+            .defined()) {  // a convolution's keeps its shape, and its layout decides that of the result
+      at::Tensor& integers = weight.parts.front().second;
+      integers = integers.view(layer.weight.sizes()).contiguous(layer.weight.suggest_memory_format());
+    }
     for (size_t i = 0; i < weights_.size(); ++i) {
-      if (bases_[i] == layer.base && same_parts(weights_[i], weight)) return i;
+      if (memories_[i] == memory_of(layer) && same_parts(weights_[i], weight)) return i;
     }
     weights_.push_back(std::move(weight));
     bases_.push_back(layer.base);
+    memories_.push_back(memory_of(layer));
     return weights_.size() - 1;
   }
   const QuantizedWeight& weight(size_t index) const { return weights_[index]; }
@@ -58,6 +75,7 @@ class WeightPool {
  private:
   std::vector<QuantizedWeight> weights_;
   std::vector<std::string> bases_;
+  std::vector<WeightMemory> memories_;
   std::vector<std::optional<PlacedWeight>> placed_;
 };
 
@@ -76,6 +94,29 @@ std::string stored_name(const GraphLayer& layer) {
   return layer.base.substr(0, layer.base.find('['));
 }
 
+/// Names of the stored tensors that the caller's options keep.
+std::set<std::string> kept_by_choice(const std::vector<GraphLayer>& layers, const QuantizeReport& report) {
+  std::set<std::string> names;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const LayerReport& entry = report.layers[i];
+    if (entry.outcome == Outcome::kKept && !entry.untouched) names.insert(stored_name(layers[i]));
+  }
+  return names;
+}
+
+/// A weight that an earlier layer had quantized: counted there.
+void note_ties(const std::vector<GraphLayer>& layers, const std::vector<size_t>& weights,
+               std::vector<LayerReport>& reports) {
+  std::map<WeightMemory, size_t> first;
+  std::set<size_t> counted;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (reports[i].outcome != Outcome::kQuantized) continue;
+    const auto [earlier, is_new] = first.emplace(memory_of(layers[i]), i);
+    if (!is_new) reports[i].tied_to = reports[earlier->second].layer.name;
+    reports[i].own_tensors = counted.insert(weights[i]).second;
+  }
+}
+
 QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
                                  const QuantizeOptions& options) {
   Graph& graph = module.mutable_graph();
@@ -87,7 +128,12 @@ QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
     report.layers.push_back(chooser.choose(layer.info, layer.state));
     report.layers.back().bytes_before = report.layers.back().bytes_after = layer.bytes;
   }
-  chooser.finish();
+  const std::set<std::string> chosen = kept_by_choice(layers, report);
+  const auto left_alone = [&] {
+    return group_left_alone(find_untouched(module, chosen), report.bytes_before, config);
+  };
+  report.left_alone = left_alone();  // for a refusal; made again when the weights are replaced
+  chooser.finish(report.left_alone);
 
   // Everything that can fail comes before the first change.
   WeightPool pool;
@@ -113,6 +159,8 @@ QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
     report.layers[i].reason = describe_other_uses(graph, stored_name(layers[i]));
   }
   lint_or_throw(graph, fmt::format("{} after quantization", module.name));
+  note_ties(layers, weights, report.layers);
+  report.left_alone = left_alone();
   report.bytes_after = bytes_of_tensors(*module.tensors());
   if (options.progress)
     options.progress(static_cast<int64_t>(layers.size()), static_cast<int64_t>(layers.size()), "");

@@ -75,10 +75,10 @@ struct Operator {
   std::string_view target;
   std::string_view kind;
   QuantConfig (*config)(const Node& node);
-  int weights_per_column;  ///< k = this × the second size of "weight"; 0: k stands elsewhere
+  int weights_per_column;  ///< k = this × the second size of "weight", where no operand says it
 };
 
-constexpr std::array<Operator, 10> kOperators = {{
+constexpr std::array<Operator, 11> kOperators = {{
     {"halftone::int8_weight_only_linear", "linear", int8wo_config, 1},
     {"halftone::int8_linear", "linear", int8_config, 1},
     {"halftone::int4_linear", "linear", int4_config, 2},
@@ -86,6 +86,7 @@ constexpr std::array<Operator, 10> kOperators = {{
     {"halftone::bf16_linear", "linear", bf16_config, 1},
     {"halftone::intx_linear", "linear", intx_config, 0},
     {"halftone::custom_linear", "linear", custom_config, 0},
+    {"halftone::restore_int8_weight", "convolution", int8wo_config, 1},
     {"halftone::int8_embedding", "embedding", int8wo_config, 1},
     {"halftone::int4_embedding", "embedding", int4_config, 2},
     {"halftone::bf16_embedding", "embedding", bf16_config, 1},
@@ -120,8 +121,11 @@ LayerInfo describe_layer(const Operator& op, const Node& node, const Value& weig
     return layer;
   }
   layer.n = size_of(weight, 0);
-  layer.k =
-      op.weights_per_column > 0 ? op.weights_per_column * size_of(weight, 1) : number(node, "in_features", 0);
+  layer.k = number(node, "in_features", 0);
+  if (layer.k == 0) {
+    layer.k = op.weights_per_column;
+    for (size_t i = 1; weight.meta() && i < weight.meta()->sizes.size(); ++i) layer.k *= size_of(weight, i);
+  }
   return layer;
 }
 
@@ -144,6 +148,10 @@ std::string layer_of_tensor(std::string_view target) {
   return std::string(target);
 }
 
+bool is_static_int8_layer(const Node& node) {
+  return node.is("halftone::int8_conv") || node.is("halftone::int8_static_linear");
+}
+
 std::optional<QuantizedNode> try_quantized_node(const Node& node) {
   const auto op = std::find_if(kOperators.begin(), kOperators.end(),
                                [&](const Operator& one) { return node.is(one.target); });
@@ -151,7 +159,7 @@ std::optional<QuantizedNode> try_quantized_node(const Node& node) {
   const Value* weight = first_part(node);
   if (weight == nullptr) fail(ErrorCode::kInvalidArgument, "{}: has no weight", node.target());
   try {
-    return QuantizedNode{describe_layer(*op, node, *weight), op->config(node)};
+    return QuantizedNode{describe_layer(*op, node, *weight), op->config(node), weight};
   } catch (const Error& error) {
     throw error.with_context(fmt::format("%{} ({})", node.output()->name(), node.target()));
   }

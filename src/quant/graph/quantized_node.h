@@ -24,8 +24,12 @@ std::string layer_of_tensor(std::string_view target);
 /// A node that multiplies by a quantized weight or looks up its rows.
 struct QuantizedNode {
   LayerInfo layer;
-  QuantConfig config;  ///< of an embedding: without what concerns activations
+  QuantConfig config;             ///< of an embedding: without what concerns activations
+  const Value* weight = nullptr;  ///< its first tensor; the others hold scales and zero points
 };
+
+/// A convolution or linear of static int8, which halftone::lower made: it has no config.
+bool is_static_int8_layer(const Node& node);
 
 /// Nothing for other nodes. kInvalidArgument, naming the node, where its operands fit no config.
 std::optional<QuantizedNode> try_quantized_node(const Node& node);

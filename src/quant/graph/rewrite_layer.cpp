@@ -67,12 +67,15 @@ class Rewriter {
       : graph_(graph), node_(*use.node), spelling_(use.spelling), weight_(weight) {}
 
   void run() {
+    if (spelling_ == Spelling::kConvolution) return restore_weight();
     Value* result = nullptr;
     const auto meta = contiguous(node_.output()->meta());
     switch (spelling_) {
       case Spelling::kEmbedding:
         result =
             append(weight_.weight.format->embedding_op(weight_.weight), operand("indices"), nullptr, meta);
+        break;
+      case Spelling::kConvolution:  // above
         break;
       case Spelling::kConv1d:
         result = rewrite_conv();
@@ -119,6 +122,21 @@ class Rewriter {
     if (bias == nullptr || is_row(*bias, weight_.weight.sizes[0])) return append(op, x, bias, meta);
     // A sum that is no bias: as wide as the result, one row, or a single number.
     return insert("aten::add.Tensor", {{"self", append(op, x, nullptr, meta)}, {"other", bias}}, meta);
+  }
+
+  /// The node stays, on a weight that is restored in front of it.
+  void restore_weight() {
+    const FormatOp op = weight_.weight.format->convolution_op(weight_.weight);
+    TensorMeta meta = meta_of_tensor(weight_.weight.parts.front().second);
+    meta.dtype = weight_.weight.dtype;
+    OutputSpec spec{.name = node_.output()->name() + "_weight", .meta = std::move(meta)};
+    Value* restored = graph_
+                          .insert(&node_, op.target, operands(op, weight_, nullptr, nullptr),
+                                  {std::move(spec)}, node_.source())
+                          ->output();
+    for (size_t i = 0; i < node_.inputs().size(); ++i) {
+      if (node_.inputs()[i].name == "weight") node_.set_input(i, restored);
+    }
   }
 
   /// x is [b, k, length] or [k, length], so the channels must become the last dimension and go back.

@@ -39,14 +39,22 @@ SpelledNode spell_addmm(const Node& node) {
   return spelled;
 }
 
-std::string conv_obstacle(const Node& node, const Value* weight) {
-  const auto& meta = weight->meta();
-  if (!meta || meta->sizes.size() != 3) return "a convolution of unknown kernel";
-  if (meta->sizes[2] != SymExpr(1))
-    return fmt::format("a convolution of kernel {}", meta->sizes[2].to_string());
+bool is_transposed(const Node& node) {
   const Argument* transposed = node.try_input("transposed");
-  if (transposed != nullptr && transposed->get_if<bool>() != nullptr && *transposed->get_if<bool>())
-    return "a transposed convolution";
+  return transposed != nullptr && transposed->get_if<bool>() != nullptr && *transposed->get_if<bool>();
+}
+
+/// "a convolution of kernel 3 x 3"
+std::string describe_kernel(const TensorMeta& weight) {
+  std::string sizes;
+  for (size_t i = 2; i < weight.sizes.size(); ++i)
+    sizes += (sizes.empty() ? "" : " x ") + weight.sizes[i].to_string();
+  return "a convolution of kernel " + sizes;
+}
+
+/// Why the convolution is no linear over its channels, or "".
+std::string not_a_linear(const Node& node, const TensorMeta& weight) {
+  if (weight.sizes.size() != 3 || weight.sizes[2] != SymExpr(1)) return describe_kernel(weight);
   if (!is_all(node, "stride", 1)) return "a convolution with a stride";
   if (!is_all(node, "groups", 1)) return "a convolution with groups";
   // With kernel 1, padding by name ("same", "valid") pads nothing.
@@ -56,11 +64,12 @@ std::string conv_obstacle(const Node& node, const Value* weight) {
 
 std::optional<SpelledNode> spell_conv(const Node& node) {
   const Value* weight = value_of(node, "weight");
-  if (weight == nullptr) return std::nullopt;
-  // aten::convolution has any number of dimensions: only those of one are looked at.
-  if (node.is("aten::convolution") && (!weight->meta() || weight->meta()->sizes.size() != 3))
-    return std::nullopt;
-  return SpelledNode{Spelling::kConv1d, "conv1d", weight, false, conv_obstacle(node, weight)};
+  if (weight == nullptr || !weight->meta() || weight->meta()->sizes.size() < 3) return std::nullopt;
+  if (is_transposed(node))
+    return SpelledNode{Spelling::kConvolution, "convolution", weight, false, "a transposed convolution", {}};
+  const std::string convolution = not_a_linear(node, *weight->meta());
+  if (convolution.empty()) return SpelledNode{Spelling::kConv1d, "conv1d", weight, false, {}, {}};
+  return SpelledNode{Spelling::kConvolution, "convolution", weight, false, {}, convolution};
 }
 
 bool is_parameter(const Value* value) {
@@ -101,7 +110,10 @@ std::optional<SpelledNode> try_spelling(const Node& node) {
     if (auto left = spell_left(node, "self", "other")) return left;
     return SpelledNode{Spelling::kMatmul, "linear", value_of(node, "other"), true, {}};
   }
-  if (node.is("aten::conv1d") || node.is("aten::conv1d.padding") || node.is("aten::convolution"))
+  constexpr std::array<std::string_view, 7> kConvolutions = {
+      "aten::conv1d",         "aten::conv2d",         "aten::conv3d",     "aten::conv1d.padding",
+      "aten::conv2d.padding", "aten::conv3d.padding", "aten::convolution"};
+  if (std::find(kConvolutions.begin(), kConvolutions.end(), node.target()) != kConvolutions.end())
     return spell_conv(node);
   if (node.is("aten::embedding"))
     return SpelledNode{Spelling::kEmbedding, "embedding", value_of(node, "weight"), false, {}};

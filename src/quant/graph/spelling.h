@@ -1,4 +1,4 @@
-// Recognises one node as a linear, a convolution of kernel 1 or an embedding, whatever its operands are.
+// Recognises one node as a linear, a convolution or an embedding, whatever its operands are.
 #pragma once
 
 #include <optional>
@@ -17,6 +17,7 @@ struct SpelledNode {
   const Value* weight = nullptr;
   bool transposed = false;  ///< the operand is [k, n]
   std::string obstacle;     ///< why this node cannot be quantized, or ""
+  std::string convolution;  ///< of a convolution that is no linear: which one it is
 };
 
 std::optional<SpelledNode> try_spelling(const Node& node);

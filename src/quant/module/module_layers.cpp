@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "halftone/quantized_tensor.h"
+#include "quant/report/left_alone.h"
 
 namespace halftone {
 namespace {
@@ -31,6 +32,21 @@ std::string obstacle_of(const at::Tensor& weight) {
   if (weight.numel() == 0) return "it has no weights";
   if (!weight.is_leaf()) return "its weight is computed from other tensors that require gradients";
   return {};
+}
+
+/// What a module of torch is called among the layers that were left alone.
+std::string family_of(const Module& module) {
+  const std::string name = module.name();
+  constexpr std::pair<std::string_view, std::string_view> kFamilies[] = {
+      {"torch::nn::Conv", "convolution"},
+      {"torch::nn::LSTM", "LSTM"},
+      {"torch::nn::GRU", "GRU"},
+      {"torch::nn::RNN", "RNN"},
+      {"torch::nn::EmbeddingBag", "embedding bag"}};
+  for (const auto& [prefix, family] : kFamilies) {
+    if (name.starts_with(prefix)) return std::string(family);
+  }
+  return std::string(kOtherWeight);
 }
 
 class Finder {
@@ -66,7 +82,8 @@ class Finder {
     // A lone linear has no name of its own.
     LayerInfo info{layer.empty() ? parameter : layer, std::move(kind), 0, 0};
     if (used.dim() == 2) info.n = used.size(0), info.k = used.size(1);
-    found.layers.push_back({std::move(info), obstacle_of(used), &used, entry});
+    const std::string family = info.kind;
+    found.layers.push_back({std::move(info), obstacle_of(used), &used, entry, family, &used});
   }
 
   void add_attention(torch::nn::MultiheadAttentionImpl& module, const std::string& name) {
@@ -91,7 +108,8 @@ class Finder {
       found.layers.push_back(
           {std::move(info),
            fmt::format("{} uses it in its own way, not as the weight of a linear", module.name()), nullptr,
-           &tensor});
+           &tensor, family_of(module),
+           family_of(module) == kOtherWeight ? static_cast<void*>(&tensor) : &module});
     }
     for (auto& item : module.named_buffers(/*recurse=*/false)) {
       if (item.value().defined()) found.tensors.push_back(item.value());

@@ -17,6 +17,8 @@ struct ModuleLayer {
   at::Tensor* used =
       nullptr;  ///< what the module's forward reads; nullptr: not known (a parameter of no known layer)
   at::Tensor* entry = nullptr;  ///< the registered parameter, mostly the same tensor; nullptr: not registered
+  std::string family;           ///< of what quantize_ left alone: the kind of LeftAlone
+  const void* owner = nullptr;  ///< the module that holds it
   const at::Tensor& weight() const { return used ? *used : *entry; }
 };
 

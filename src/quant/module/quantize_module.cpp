@@ -10,6 +10,7 @@
 #include "halftone/quantized_tensor.h"
 #include "quant/module/module_layers.h"
 #include "quant/report/layer_chooser.h"
+#include "quant/report/left_alone.h"
 
 namespace halftone {
 namespace {
@@ -73,6 +74,20 @@ void keep_ties(ModuleLayers& found, const std::vector<LayerReport>& reports) {
   }
 }
 
+/// Weights that stay as they are though the caller did not ask for that, each tensor once.
+std::vector<UntouchedWeight> untouched_weights(const ModuleLayers& found,
+                                               const std::vector<LayerReport>& reports) {
+  std::unordered_set<TensorId> seen;
+  std::vector<UntouchedWeight> weights;
+  for (size_t i = 0; i < reports.size(); ++i) {
+    const ModuleLayer& layer = found.layers[i];
+    const at::Tensor& weight = layer.weight();
+    if (!reports[i].untouched || !weight.is_floating_point() || !seen.insert(id_of(weight)).second) continue;
+    weights.push_back({layer.family, layer.owner, tensor_bytes(weight)});
+  }
+  return weights;
+}
+
 using QuantizedWeights = std::unordered_map<TensorId, QuantizedWeight>;
 
 QuantizedWeights quantize_chosen(const ModuleLayers& found, std::vector<LayerReport>& reports,
@@ -80,6 +95,7 @@ QuantizedWeights quantize_chosen(const ModuleLayers& found, std::vector<LayerRep
   size_t total = 0;
   for (const LayerReport& report : reports) total += report.outcome == Outcome::kQuantized;
   QuantizedWeights weights;
+  std::unordered_map<TensorId, std::string> first;  // by weight: the layer that it is counted with
   size_t done = 0;
   for (size_t i = 0; i < reports.size(); ++i) {
     const at::Tensor& weight = found.layers[i].weight();
@@ -90,6 +106,10 @@ QuantizedWeights quantize_chosen(const ModuleLayers& found, std::vector<LayerRep
     if (known == weights.end()) {
       known =
           weights.emplace(id_of(weight), quantize_weight(weight, *report.config, report.layer.name)).first;
+      first.emplace(id_of(weight), report.layer.name);
+    } else {
+      report.tied_to = first.at(id_of(weight));
+      report.own_tensors = false;
     }
     report.bytes_after = known->second.bytes();
     if (options.progress) {
@@ -138,10 +158,11 @@ QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
   keep_ties(found, choose_all(found, first));
   LayerChooser chooser(config, asked);
   std::vector<LayerReport> reports = choose_all(found, chooser);
-  chooser.finish();
-
   QuantizeReport report;
   report.bytes_before = total_bytes(found.tensors);
+  report.left_alone = group_left_alone(untouched_weights(found, reports), report.bytes_before, config);
+  chooser.finish(report.left_alone);
+
   const QuantizedWeights weights = quantize_chosen(found, reports, options);
   std::unordered_set<TensorId> dropped;
   for (size_t i = 0; i < reports.size(); ++i) {

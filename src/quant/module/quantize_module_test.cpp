@@ -5,6 +5,7 @@
 #include <torch/nn/modules/container/moduledict.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/container/sequential.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 #include <torch/nn/modules/rnn.h>
@@ -92,6 +93,27 @@ TEST(QuantizeModule, UsersOwnModule) {
   EXPECT_EQ(layer_of(net->second->weight), "second");
   const at::Tensor x = seeded_randn({3, 8}, 9);
   expect_as_dequantized(*net, [&] { return net(x); });
+}
+
+struct ConvNetImpl : nn::Module {
+  nn::Conv2d conv = register_module("conv", nn::Conv2d(nn::Conv2dOptions(3, 64, 3)));
+  nn::LSTM lstm = register_module("lstm", nn::LSTM(nn::LSTMOptions(16, 8)));
+  nn::Linear fc = register_module("fc", nn::Linear(8, 4));
+};
+TORCH_MODULE(ConvNet);
+
+TEST(QuantizeModule, SaysWhatItLeftAlone) {
+  ConvNet net;
+  const QuantizeReport report = quantize_(*net, toy_config());
+  ASSERT_EQ(report.left_alone.size(), 2U);
+  EXPECT_EQ(report.left_alone[0].kind, "convolution");
+  EXPECT_EQ(report.left_alone[0].count, 1U);
+  EXPECT_EQ(report.left_alone[0].bytes, 64 * 3 * 9 * 4);
+  EXPECT_EQ(report.left_alone[1].kind, "LSTM");
+  EXPECT_EQ(report.left_alone[1].count, 1U);
+  EXPECT_EQ(report.left_alone[1].bytes, (32 * 16 + 32 * 8) * 4);
+  ASSERT_EQ(report.warnings().size(), 1U);
+  EXPECT_NE(report.warnings()[0].find("most of the model"), std::string::npos);
 }
 
 TEST(QuantizeModule, FreesTheOldWeights) {

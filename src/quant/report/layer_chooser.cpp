@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "halftone/weight_format.h"
+#include "quant/report/left_alone.h"
 
 namespace halftone {
 namespace {
@@ -95,9 +96,10 @@ LayerChooser::Choice LayerChooser::choose_config(const LayerInfo& layer) {
   if (excluded) return {std::nullopt, fmt::format("exclude \"{}\" matches", exclude_->text)};
   const QuantConfig config = for_kind(config_, layer.kind);
   if (layer.kind == "embedding") {
-    if (!options_.embeddings) return {std::nullopt, "embeddings are quantized only where that is asked for"};
+    if (!options_.embeddings)
+      return {std::nullopt, "embeddings are quantized only where that is asked for", true};
     if (!format_of(config)->has_embedding())
-      return {std::nullopt, fmt::format("{} has no kernel for embeddings", config.describe())};
+      return {std::nullopt, fmt::format("{} has no kernel for embeddings", config.describe()), true};
   }
   if (layer.n * layer.k < options_.min_weights)
     return {std::nullopt, fmt::format("fewer than {} weights", options_.min_weights)};
@@ -105,8 +107,9 @@ LayerChooser::Choice LayerChooser::choose_config(const LayerInfo& layer) {
   return {config, {}};
 }
 
-LayerReport LayerChooser::keep(LayerReport report, std::string reason) {
+LayerReport LayerChooser::keep(LayerReport report, std::string reason, bool untouched) {
   kept_.push_back(fmt::format("{}: {}", report.layer.name, reason));
+  report.untouched = untouched;
   report.reason = std::move(reason);
   return report;
 }
@@ -119,6 +122,8 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
     report.outcome = LayerReport::Outcome::kAlready;
     report.config = state.already;
     if (!choice.config) return report;
+    // What has nothing for convolutions leaves those alone that are quantized, too.
+    if (layer.kind == "convolution" && !format_of(*choice.config)->has_convolution()) return report;
     const QuantConfig asked = state.from_graph ? stored_config(*choice.config) : *choice.config;
     if (asked != *state.already) {
       fail(ErrorCode::kInvalidArgument, "{}: is quantized already as {}, and cannot become {}", layer.name,
@@ -127,9 +132,11 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
     ++done_;
     return report;
   }
-  if (!choice.config) return keep(std::move(report), std::move(choice.reason));
-  if (!state.obstacle.empty()) return keep(std::move(report), state.obstacle);
+  if (!choice.config) return keep(std::move(report), std::move(choice.reason), choice.untouched);
+  if (!state.obstacle.empty()) return keep(std::move(report), state.obstacle, true);
   const auto format = format_of(*choice.config);
+  if (!state.convolution.empty() && !format->has_convolution())
+    return keep(std::move(report), state.convolution, true);
   std::string refusal = format->refuse(layer.n, layer.k);
   if (layer.kind == "embedding" && !format->has_embedding()) {  // only an override asks for this
     refusal = fmt::format("{} has no kernel for embeddings", choice.config->describe());
@@ -141,7 +148,15 @@ LayerReport LayerChooser::choose(const LayerInfo& layer, const LayerState& state
   return report;
 }
 
-void LayerChooser::finish() const {
+void LayerChooser::fail_nothing_to_do(const std::vector<LeftAlone>& left_alone) const {
+  std::vector<std::string> untouched;
+  for (const LeftAlone& kind : left_alone) untouched.push_back(describe(kind));
+  fail(ErrorCode::kInvalidArgument, "nothing to quantize: {}{}{}",
+       names_.empty() ? "the model has no linear layers" : "all layers are kept:", list_lines(kept_),
+       list_lines(untouched));
+}
+
+void LayerChooser::finish(const std::vector<LeftAlone>& left_alone) const {
   std::vector<const Pattern*> patterns;
   if (include_) patterns.push_back(&*include_);
   if (exclude_) patterns.push_back(&*exclude_);
@@ -158,10 +173,7 @@ void LayerChooser::finish() const {
          refused_.size() == 1 ? "one layer" : fmt::format("{} layers", refused_.size()),
          refused_.size() == 1 ? "it" : "them", refused_.size() == 1 ? "it" : "them", list_lines(refused_));
   }
-  if (done_ > 0) return;
-  if (names_.empty())
-    fail(ErrorCode::kInvalidArgument, "nothing to quantize: the model has no linear layers");
-  fail(ErrorCode::kInvalidArgument, "nothing to quantize: all layers are kept:{}", list_lines(kept_));
+  if (done_ == 0) fail_nothing_to_do(left_alone);
 }
 
 }  // namespace halftone

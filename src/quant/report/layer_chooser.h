@@ -18,6 +18,8 @@ struct LayerState {
   /// `already` was read from operators, which tell no more than stored_config.
   bool from_graph = false;
   std::string obstacle = {};  ///< why it cannot be quantized, whatever the options say; empty: it can
+  std::string convolution =
+      {};  ///< which one it is; only formats with has_convolution() take it. Empty: none
 };
 
 /// The config without what concerns activations, which an embedding does not have: int8wo for int8dq.
@@ -37,8 +39,9 @@ class LayerChooser {
   LayerReport choose(const LayerInfo& layer, const LayerState& state = {});
 
   /// kInvalidArgument where a pattern matched no layer; where a format refused layers, naming all of them;
-  /// and where nothing is to be done, with every layer and why it was kept.
-  void finish() const;
+  /// and where nothing is to be done, with every layer and why it was kept, and with what the scheme leaves
+  /// alone.
+  void finish(const std::vector<LeftAlone>& left_alone = {}) const;
 
  private:
   struct Pattern {
@@ -51,10 +54,12 @@ class LayerChooser {
   struct Choice {
     std::optional<QuantConfig> config;
     std::string reason;
+    bool untouched = false;  ///< kept by the config, not by the caller
   };
   static Pattern make_pattern(std::string role, const std::string& text);
   Choice choose_config(const LayerInfo& layer);
-  LayerReport keep(LayerReport report, std::string reason);
+  LayerReport keep(LayerReport report, std::string reason, bool untouched);
+  [[noreturn]] void fail_nothing_to_do(const std::vector<LeftAlone>& left_alone) const;
 
   QuantConfig config_;
   QuantizeOptions options_;

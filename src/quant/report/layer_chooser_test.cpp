@@ -124,10 +124,10 @@ TEST(LayerChooser, SaysWhyNothingIsLeft) {
 
 TEST(LayerChooser, NamesEveryLayerThatTheFormatRefuses) {
   const std::vector<LayerInfo> layers = {
-      {"a", "linear", 8, 64}, {"b", "linear", 8, 33}, {"c", "linear", 8, 100}};
-  EXPECT_THAT(refusal("int4wo", {}, layers), AllOf(HasSubstr("2 layers cannot have the format"),
+      {"a", "linear", 8, 64}, {"b", "linear", 8, 70000}, {"c", "linear", 8, 100000}};
+  EXPECT_THAT(refusal("int8dq", {}, layers), AllOf(HasSubstr("2 layers cannot have the format"),
                                                    HasSubstr("\n  b: "), HasSubstr("\n  c: ")));
-  EXPECT_NO_THROW(choose_all("int4wo", {.exclude = "b|c"}, layers));
+  EXPECT_NO_THROW(choose_all("int8dq", {.exclude = "b|c"}, layers));
 }
 
 TEST(LayerChooser, LayersWithAnObstacleAreKept) {

@@ -7,6 +7,7 @@
 
 #include "halftone/quantize.h"
 #include "halftone/table.h"
+#include "quant/report/left_alone.h"
 
 namespace halftone {
 namespace {
@@ -50,8 +51,9 @@ double ratio(int64_t before, int64_t after) {
 }
 
 std::string describe_change(int64_t before, int64_t after) {
-  return fmt::format("{} -> {} ({:.2f} times smaller)", describe_bytes(before), describe_bytes(after),
-                     ratio(before, after));
+  const bool larger = after > before;
+  return fmt::format("{} -> {} ({:.2f} times {})", describe_bytes(before), describe_bytes(after),
+                     larger ? ratio(after, before) : ratio(before, after), larger ? "larger" : "smaller");
 }
 
 std::string count_layers(size_t count, std::string_view what) {
@@ -75,6 +77,28 @@ std::string list_reasons(const std::vector<LayerReport>& layers) {
   return groups.empty() ? text : "\nKept, and notes:\n" + text;
 }
 
+std::string list_left_alone(const std::vector<LeftAlone>& kinds) {
+  std::string text;
+  for (const LeftAlone& kind : kinds) text += wrap(describe(kind), kWidth);
+  return text.empty() ? text : "\nLeft alone:\n" + text;
+}
+
+struct Bytes {
+  int64_t before = 0;
+  int64_t after = 0;
+};
+
+/// Of the weights that were quantized, each once.
+Bytes quantized_bytes(const std::vector<LayerReport>& layers) {
+  Bytes sum;
+  for (const LayerReport& layer : layers) {
+    if (layer.outcome != LayerReport::Outcome::kQuantized) continue;
+    if (layer.tied_to.empty()) sum.before += layer.bytes_before;
+    if (layer.own_tensors) sum.after += layer.bytes_after;
+  }
+  return sum;
+}
+
 }  // namespace
 
 size_t QuantizeReport::count(LayerReport::Outcome outcome) const {
@@ -82,17 +106,32 @@ size_t QuantizeReport::count(LayerReport::Outcome outcome) const {
       layers.begin(), layers.end(), [&](const LayerReport& layer) { return layer.outcome == outcome; }));
 }
 
+std::vector<std::string> QuantizeReport::warnings() const {
+  std::vector<std::string> result;
+  const auto embeddings = std::find_if(left_alone.begin(), left_alone.end(),
+                                       [](const LeftAlone& kind) { return kind.kind == "embedding"; });
+  if (bytes_after > bytes_before) {
+    result.push_back(
+        fmt::format("the model became larger: {}. Weights that other layers share are stored twice{}",
+                    describe_change(bytes_before, bytes_after),
+                    embeddings != left_alone.end() ? ": " + embeddings->help : ""));
+  }
+  double share = 0;
+  for (const LeftAlone& kind : left_alone) share += kind.share;
+  if (share > 0.5) {
+    std::string text = fmt::format("most of the model ({:.1f} % of the bytes) stays as it was", share * 100);
+    for (const LeftAlone& kind : left_alone) text += "; " + describe(kind);
+    result.push_back(std::move(text));
+  }
+  return result;
+}
+
 std::string QuantizeReport::to_text() const {
   std::vector<Row> rows;
-  int64_t before = 0;
-  int64_t after = 0;
   for (const LayerReport& layer : layers) {
     rows.push_back({layer.layer.name, layer.layer.kind, fmt::format("{} x {}", layer.layer.n, layer.layer.k),
                     describe_outcome(layer), describe_bytes(layer.bytes_before),
                     describe_bytes(layer.bytes_after)});
-    if (layer.outcome != LayerReport::Outcome::kQuantized) continue;
-    before += layer.bytes_before;
-    after += layer.bytes_after;
   }
   std::string text = render_table({{"layer", Align::kLeft, Cut::kName, 24},
                                    {"kind"},
@@ -102,10 +141,12 @@ std::string QuantizeReport::to_text() const {
                                    {"after", Align::kRight}},
                                   rows, kWidth);
   text += list_reasons(layers);
+  text += list_left_alone(left_alone);
   text += fmt::format("\n{}, {}, {}\n", count_layers(count(LayerReport::Outcome::kQuantized), "quantized"),
                       count_layers(count(LayerReport::Outcome::kAlready), "quantized before"),
                       count_layers(count(LayerReport::Outcome::kKept), "kept"));
-  text += fmt::format("Quantized weights: {}\n", describe_change(before, after));
+  const Bytes quantized = quantized_bytes(layers);
+  text += fmt::format("Quantized weights: {}\n", describe_change(quantized.before, quantized.after));
   text += fmt::format("Whole model:       {}\n", describe_change(bytes_before, bytes_after));
   return text;
 }
@@ -123,8 +164,21 @@ std::string QuantizeReport::to_json() const {
     if (!layer.reason.empty()) entry["reason"] = layer.reason;
     entry["bytes_before"] = layer.bytes_before;
     entry["bytes_after"] = layer.bytes_after;
+    if (!layer.tied_to.empty()) entry["tied_to"] = layer.tied_to;
     report["layers"].push_back(std::move(entry));
   }
+  report["left_alone"] = nlohmann::json::array();
+  for (const LeftAlone& kind : left_alone) {
+    report["left_alone"].push_back({{"kind", kind.kind},
+                                    {"count", kind.count},
+                                    {"bytes", kind.bytes},
+                                    {"share", kind.share},
+                                    {"help", kind.help}});
+  }
+  report["warnings"] = warnings();
+  const Bytes weights = quantized_bytes(layers);
+  report["quantized_bytes_before"] = weights.before;
+  report["quantized_bytes_after"] = weights.after;
   report["quantized"] = count(LayerReport::Outcome::kQuantized);
   report["already"] = count(LayerReport::Outcome::kAlready);
   report["kept"] = count(LayerReport::Outcome::kKept);

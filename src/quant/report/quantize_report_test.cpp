@@ -8,7 +8,9 @@
 namespace halftone {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Outcome = LayerReport::Outcome;
 
 QuantizeReport example() {
@@ -84,6 +86,58 @@ TEST(QuantizeReport, JsonHoldsEverything) {
   EXPECT_EQ(json["quantized"], 1);
   EXPECT_EQ(json["kept"], 2);
   EXPECT_EQ(json["ratio"], 2.0);
+}
+
+TEST(QuantizeReport, SaysWhatWasLeftAlone) {
+  QuantizeReport report = example();
+  report.left_alone = {{"convolution", 20, 30'000'000, 0.6, "halftone ptq"},
+                       {"other weight", 1, 1000, 0.00002, ""}};
+  const std::string text = report.to_text();
+  EXPECT_THAT(text,
+              HasSubstr("- 20 convolutions (30.0 MB, 60.0 % of the bytes) are not touched by this scheme: "
+                        "halftone ptq\n"));
+  EXPECT_THAT(text,
+              HasSubstr("- 1 other weight (1.0 kB, 0.0 % of the bytes) is not touched by this scheme\n"));
+  ASSERT_EQ(report.warnings().size(), 1U);
+  EXPECT_THAT(report.warnings()[0],
+              AllOf(HasSubstr("60.0 %"), HasSubstr("20 convolutions"), HasSubstr("halftone ptq")));
+  const auto json = nlohmann::json::parse(report.to_json());
+  EXPECT_EQ(json["left_alone"][0]["kind"], "convolution");
+  EXPECT_EQ(json["left_alone"][0]["count"], 20);
+  EXPECT_EQ(json["left_alone"][0]["bytes"], 30'000'000);
+  EXPECT_EQ(json["left_alone"][0]["share"], 0.6);
+  EXPECT_EQ(json["left_alone"][0]["help"], "halftone ptq");
+  EXPECT_EQ(json["warnings"].size(), 1U);
+}
+
+TEST(QuantizeReport, LessThanHalfLeftAloneIsNoWarning) {
+  QuantizeReport report = example();
+  report.left_alone = {{"embedding", 2, 24'000'000, 0.48, ""}};
+  EXPECT_TRUE(report.warnings().empty());
+}
+
+TEST(QuantizeReport, ALargerModelIsNotCalledSmaller) {
+  QuantizeReport report = example();
+  report.bytes_after = 63'500'000;
+  report.left_alone = {{"embedding", 1, 20'000'000, 0.4, "--embeddings"}};
+  const std::string text = report.to_text();
+  EXPECT_THAT(text, HasSubstr("Whole model:       50.0 MB -> 63.5 MB (1.27 times larger)\n"));
+  EXPECT_THAT(text, Not(HasSubstr("0.79")));
+  ASSERT_EQ(report.warnings().size(), 1U);
+  EXPECT_THAT(report.warnings()[0], AllOf(HasSubstr("1.27 times larger"), HasSubstr("--embeddings")));
+}
+
+TEST(QuantizeReport, ATiedWeightCountsOnce) {
+  QuantizeReport report = example();
+  report.layers.push_back(report.layers[0]);
+  report.layers.back().tied_to = report.layers[0].layer.name;
+  report.layers.back().own_tensors = false;
+  EXPECT_THAT(report.to_text(), HasSubstr("Quantized weights: 589.8 kB -> 149.0 kB (3.96 times smaller)\n"));
+  report.layers.back().own_tensors = true;  // another config made other tensors of the same weight
+  const auto json = nlohmann::json::parse(report.to_json());
+  EXPECT_EQ(json["quantized_bytes_before"], 589824);
+  EXPECT_EQ(json["quantized_bytes_after"], 2 * 148992);
+  EXPECT_EQ(json["layers"][4]["tied_to"], "encoder.layer.0.attention.query");
 }
 
 }  // namespace

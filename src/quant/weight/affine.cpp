@@ -1,5 +1,6 @@
 #include "quant/weight/affine.h"
 
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -178,7 +179,7 @@ AffineRule intx_rule(int bits, bool symmetric, c10::ScalarType dtype) {
 
 AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const AffineRule& rule) {
   const int64_t n = weight.size(0), k = weight.size(1);
-  const int64_t groups = k == 0 ? 1 : k / group;
+  const int64_t groups = affine_groups(k, group);
   AffineParts parts{at::empty({n, k}, at::kChar), at::empty({n, groups}, at::kFloat), {}};
   if (!rule.symmetric) parts.zero_point = at::empty({n, groups}, at::kChar);
   const float* w = weight.const_data_ptr<float>();
@@ -186,7 +187,6 @@ AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const Affin
   float* scale = parts.scale.mutable_data_ptr<float>();
   int8_t* zero_point = rule.symmetric ? nullptr : parts.zero_point.mutable_data_ptr<int8_t>();
 
-  const int64_t count = k == 0 ? 0 : group;
   const auto choose = with_type(rule.scale_type, [](auto type) { return &scale_of<decltype(type)>; });
   const auto quantize = with_type(rule.math_type, [](auto type) { return &quantize_group<decltype(type)>; });
   const auto search = with_type(rule.math_type, [](auto type) { return &search_group<decltype(type)>; });
@@ -195,22 +195,31 @@ AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const Affin
     const int64_t first = task * kRowsPerTask * groups,
                   last = std::min(n * groups, first + kRowsPerTask * groups);
     for (int64_t g = first; g < last; ++g) {
-      GroupScale s = choose(w + g * count, count, rule);
-      if (rule.search) search(w + g * count, count, rule, s);
+      const int64_t column = g % groups * group, at = g / groups * k + column;
+      const int64_t count = std::min(group, k - column);
+      GroupScale s = choose(w + at, count, rule);
+      if (rule.search) search(w + at, count, rule, s);
       scale[g] = s.scale;
       if (zero_point != nullptr) zero_point[g] = static_cast<int8_t>(s.zero_point);
-      quantize(w + g * count, count, s, rule, q + g * count);
+      quantize(w + at, count, s, rule, q + at);
     }
   });
   return parts;
 }
 
-at::Tensor dequantize_affine(const at::Tensor& q, const at::Tensor& scale, const at::Tensor& zero_point) {
+at::Tensor dequantize_affine(const at::Tensor& q, const at::Tensor& scale, const at::Tensor& zero_point,
+                             int64_t group) {
   const at::Tensor scales = scale.dim() == 1 ? scale.unsqueeze(1) : scale;
   const c10::SymInt n = q.sym_size(0), k = q.sym_size(1), groups = scales.sym_size(1);
-  at::Tensor floats = q.to(at::kFloat).reshape_symint({n, groups, k / groups});
+  const c10::SymInt width = group == 0 ? k : c10::SymInt(group);
+  // The last group is filled up, and what is too much cut off again.
+  at::Tensor floats = at::constant_pad_nd_symint(q.to(at::kFloat), {0, groups * width - k}, 0)
+                          .reshape_symint({n, groups, width});
   if (zero_point.defined()) floats = floats.sub(zero_point.to(at::kFloat).unsqueeze(2));
-  return floats.mul(scales.unsqueeze(2)).reshape_symint({n, k});
+  return floats.mul(scales.unsqueeze(2))
+      .reshape_symint({n, groups * width})
+      .narrow_symint(1, 0, k)
+      .contiguous();
 }
 
 }  // namespace halftone

@@ -43,11 +43,18 @@ AffineRule int8_rule(int weight_bits, c10::ScalarType dtype);
 /// The rule of int4wo and IntxWeightOnlyConfig: everything in the weight's type.
 AffineRule intx_rule(int bits, bool symmetric, c10::ScalarType dtype);
 
-/// weight: float32 [n, k], contiguous, finite; group divides k (or k is 0: one group of zeros).
+/// weight: float32 [n, k], contiguous, finite. The last group is shorter where `group` does not divide k; k =
+/// 0 is one group of zeros.
 AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const AffineRule& rule);
 
+/// Groups of a row; group 0: the whole row.
+inline int64_t affine_groups(int64_t k, int64_t group) {
+  return group == 0 || k == 0 ? 1 : (k - 1) / group + 1;
+}
+
 /// float32 [n, k] from q [n, k], scale [n, groups] (or [n]) and zero_point or an undefined tensor; also on
-/// meta tensors.
-at::Tensor dequantize_affine(const at::Tensor& q, const at::Tensor& scale, const at::Tensor& zero_point);
+/// meta tensors. group 0: one group.
+at::Tensor dequantize_affine(const at::Tensor& q, const at::Tensor& scale, const at::Tensor& zero_point,
+                             int64_t group = 0);
 
 }  // namespace halftone

@@ -91,16 +91,17 @@ void check_int8(const at::Tensor& weight, const at::Tensor& scale) {
 }
 
 void check_int4(const at::Tensor& weight, const at::Tensor& scale, const OptionalTensor& zero_point,
-                int64_t group_size) {
+                int64_t group_size, int64_t in_features) {
   check_matrix(kInt4Name, weight, at::kByte);
+  const c10::SymInt inputs = ops::int4_inputs(kInt4Name, weight, in_features);
   if (has_symbols(weight)) return;
-  const int64_t rows = weight.size(0), width = weight.size(1) * 2;
-  if (group_size < 1 || width % group_size != 0) {
-    fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kInt4Name, group_size, width);
-  }
-  check_part(kInt4Name, "scale", scale, at::kFloat, {rows, width / group_size});
+  const int64_t rows = weight.size(0), width = inputs.expect_int();
+  if (group_size < 1 || group_size > 256)
+    fail(ErrorCode::kInvalidArgument, "{}: group size {} is not from 1 to 256", kInt4Name, group_size);
+  const int64_t groups = width == 0 ? 0 : (width - 1) / group_size + 1;
+  check_part(kInt4Name, "scale", scale, at::kFloat, {rows, groups});
   if (zero_point && zero_point->defined())
-    check_part(kInt4Name, "zero_point", *zero_point, at::kChar, {rows, width / group_size});
+    check_part(kInt4Name, "zero_point", *zero_point, at::kChar, {rows, groups});
 }
 
 at::Tensor int8_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
@@ -117,9 +118,10 @@ at::Tensor int8_meta(const at::Tensor& indices, const at::Tensor& weight, const 
 }
 
 at::Tensor int4_cpu(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
-                    const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
-  check_int4(weight, scale, zero_point, group_size);
-  const int64_t width = weight.size(1) * 2;
+                    const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype,
+                    int64_t in_features) {
+  check_int4(weight, scale, zero_point, group_size, in_features);
+  const int64_t width = ops::int4_inputs(kInt4Name, weight, in_features).expect_int();
   const at::Tensor zeros = zero_point.value_or(at::Tensor());
   return look_up(
       indices,
@@ -128,9 +130,10 @@ at::Tensor int4_cpu(const at::Tensor& indices, const at::Tensor& weight, const a
 }
 
 at::Tensor int4_meta(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
-                     const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
-  check_int4(weight, scale, zero_point, group_size);
-  return meta_look_up(kInt4Name, indices, weight.sym_size(1) * 2, dtype);
+                     const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype,
+                     int64_t in_features) {
+  check_int4(weight, scale, zero_point, group_size, in_features);
+  return meta_look_up(kInt4Name, indices, ops::int4_inputs(kInt4Name, weight, in_features), dtype);
 }
 
 at::Tensor bf16_cpu(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
@@ -169,10 +172,11 @@ at::Tensor int8_autograd(const at::Tensor& indices, const at::Tensor& weight, co
 }
 
 at::Tensor int4_autograd(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
-                         const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+                         const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype,
+                         int64_t in_features) {
   refuse_gradient(kInt4Name, scale);
   const at::AutoDispatchBelowADInplaceOrView below;
-  return ops::int4_embedding(indices, weight, scale, zero_point, group_size, dtype);
+  return ops::int4_embedding(indices, weight, scale, zero_point, group_size, dtype, in_features);
 }
 
 at::Tensor bf16_autograd(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {
@@ -186,7 +190,7 @@ TORCH_LIBRARY_FRAGMENT(halftone, m) {
   m.def(
       "int4_embedding(Tensor indices, Tensor weight, Tensor scale, Tensor? zero_point=None, *, int "
       "group_size=32, "
-      "ScalarType? dtype=None) -> Tensor");
+      "ScalarType? dtype=None, int in_features=0) -> Tensor");
   m.def("bf16_embedding(Tensor indices, Tensor weight, *, ScalarType? dtype=None) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(halftone, CPU, m) {
@@ -215,10 +219,11 @@ at::Tensor ops::int8_embedding(const at::Tensor& indices, const at::Tensor& weig
 }
 
 at::Tensor ops::int4_embedding(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
-                               const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype) {
+                               const OptionalTensor& zero_point, int64_t group_size, OptionalType dtype,
+                               int64_t in_features) {
   static const auto op =
       c10::Dispatcher::singleton().findSchemaOrThrow(kInt4Name, "").typed<decltype(int4_cpu)>();
-  return op.call(indices, weight, scale, zero_point, group_size, dtype);
+  return op.call(indices, weight, scale, zero_point, group_size, dtype, in_features);
 }
 
 at::Tensor ops::bf16_embedding(const at::Tensor& indices, const at::Tensor& weight, OptionalType dtype) {

@@ -1,6 +1,4 @@
 // int4wo.
-#include <fmt/format.h>
-
 #include "kernels/common/int4_weights.h"
 #include "quant/weight/affine.h"
 #include "quant/weight/bits.h"
@@ -14,11 +12,8 @@ class Int4Format final : public WeightFormat {
  public:
   explicit Int4Format(const Int4WeightOnlyConfig& config) : config_(config) {}
 
-  std::string refuse(int64_t, int64_t k) const override {
-    if (config_.group_size > 0 && k % config_.group_size != 0) {
-      return fmt::format("group size {} does not divide {}", config_.group_size, k);
-    }
-    const char* reason = kernels::refuse_int4_group(k, config_.group_size);
+  std::string refuse(int64_t, int64_t) const override {
+    const char* reason = kernels::refuse_int4_group(config_.group_size);
     return reason != nullptr ? reason : "";
   }
 
@@ -35,32 +30,41 @@ class Int4Format final : public WeightFormat {
 
   at::Tensor dequantize(const QuantizedWeight& weight) const override {
     return dequantize_affine(unpack_bits(weight.part("weight"), 4, weight.sizes[1]), weight.part("scale"),
-                             zero_point_of(weight).value_or(at::Tensor()));
+                             zero_point_of(weight).value_or(at::Tensor()), config_.group_size);
   }
 
   at::Tensor linear(const at::Tensor& x, const QuantizedWeight& weight,
                     const std::optional<at::Tensor>& bias) const override {
     return ops::int4_linear(x, weight.part("weight"), weight.part("scale"), zero_point_of(weight), bias,
-                            config_.group_size, quantizes_activations());
+                            config_.group_size, quantizes_activations(), weight.sizes[1]);
   }
 
   bool has_embedding() const override { return true; }
 
   at::Tensor embedding(const at::Tensor& indices, const QuantizedWeight& weight) const override {
     return ops::int4_embedding(indices, weight.part("weight"), weight.part("scale"), zero_point_of(weight),
-                               config_.group_size, weight.dtype);
+                               config_.group_size, weight.dtype, weight.sizes[1]);
   }
 
   FormatOp embedding_op(const QuantizedWeight& weight) const override {
-    return {"halftone::int4_embedding", {{"group_size", config_.group_size}, {"dtype", weight.dtype}}};
+    return with_inputs(
+        {"halftone::int4_embedding", {{"group_size", config_.group_size}, {"dtype", weight.dtype}}}, weight);
   }
 
-  FormatOp linear_op(const QuantizedWeight&) const override {
-    return {"halftone::int4_linear",
-            {{"group_size", config_.group_size}, {"quantize_activations", quantizes_activations()}}};
+  FormatOp linear_op(const QuantizedWeight& weight) const override {
+    return with_inputs(
+        {"halftone::int4_linear",
+         {{"group_size", config_.group_size}, {"quantize_activations", quantizes_activations()}}},
+        weight);
   }
 
  private:
+  /// Half a byte is left over where the number of inputs is odd: only then the operator must be told it.
+  static FormatOp with_inputs(FormatOp op, const QuantizedWeight& weight) {
+    if (weight.sizes[1] % 2 != 0) op.constants.push_back({"in_features", weight.sizes[1]});
+    return op;
+  }
+
   bool quantizes_activations() const { return config_.activations == Int4Activations::kInt8; }
 
   Int4WeightOnlyConfig config_;

@@ -23,24 +23,26 @@ at::Tensor or_undefined(const OptionalTensor& tensor) {
 }
 
 void check_arguments(const at::Tensor& weight, const at::Tensor& scale, const at::Tensor& zeros,
-                     int64_t group_size) {
+                     int64_t group_size, int64_t in_features) {
   check_matrix(kName, weight, at::kByte);
+  const c10::SymInt inputs = ops::int4_inputs(kName, weight, in_features);
   if (has_symbols(weight)) return;
-  const int64_t n = weight.size(0), k = weight.size(1) * 2;
+  const int64_t n = weight.size(0), k = inputs.expect_int();
   const int group = static_cast<int>(std::clamp<int64_t>(group_size, 0, 1024));
-  if (const char* reason = kernels::refuse_int4_group(k, group)) {
-    fail(ErrorCode::kInvalidArgument, "{}: group size {} with {} inputs: {}", kName, group_size, k, reason);
+  if (const char* reason = kernels::refuse_int4_group(group)) {
+    fail(ErrorCode::kInvalidArgument, "{}: group size {}: {}", kName, group_size, reason);
   }
-  check_part(kName, "scale", scale, at::kFloat, {n, k / group});
-  if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, k / group});
+  const int64_t groups = kernels::int4_whole_groups(k, group) / group;
+  check_part(kName, "scale", scale, at::kFloat, {n, groups});
+  if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, groups});
 }
 
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
-               bool quantize_activations) {
+               bool quantize_activations, int64_t in_features) {
   const at::Tensor zeros = or_undefined(zero_point);
-  check_arguments(weight, scale, zeros, group_size);
-  const int64_t n = weight.size(0), k = weight.size(1) * 2;
+  check_arguments(weight, scale, zeros, group_size, in_features);
+  const int64_t n = weight.size(0), k = ops::int4_inputs(kName, weight, in_features).expect_int();
   const int group = static_cast<int>(group_size);
   LinearCall call(kName, x, n, k, bias);
   const auto integers = [&](int64_t first, int64_t count) {
@@ -55,31 +57,33 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                 const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
-                bool quantize_activations) {
-  check_arguments(weight, scale, or_undefined(zero_point), group_size);
-  return meta_linear(kName, x, weight.sym_size(0), weight.sym_size(1) * 2, bias);
+                bool quantize_activations, int64_t in_features) {
+  check_arguments(weight, scale, or_undefined(zero_point), group_size, in_features);
+  return meta_linear(kName, x, weight.sym_size(0), ops::int4_inputs(kName, weight, in_features), bias);
 }
 
 at::Tensor autograd(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                     const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
-                    bool quantize_activations) {
-  return differentiable_linear(
-      x, bias,
-      {kName,
-       {weight, scale, or_undefined(zero_point)},
-       [&](const at::Tensor& input, const OptionalTensor& b) {
-         return ops::int4_linear(input, weight, scale, zero_point, b, group_size, quantize_activations);
-       },
-       [](const std::vector<at::Tensor>& parts) {
-         return dequantize_affine(unpack_bits(parts[0], 4, parts[0].sym_size(1) * 2), parts[1], parts[2]);
-       }});
+                    bool quantize_activations, int64_t in_features) {
+  return differentiable_linear(x, bias,
+                               {kName,
+                                {weight, scale, or_undefined(zero_point)},
+                                [&](const at::Tensor& input, const OptionalTensor& b) {
+                                  return ops::int4_linear(input, weight, scale, zero_point, b, group_size,
+                                                          quantize_activations, in_features);
+                                },
+                                [group_size, in_features](const std::vector<at::Tensor>& parts) {
+                                  const c10::SymInt k = ops::int4_inputs(kName, parts[0], in_features);
+                                  return dequantize_affine(unpack_bits(parts[0], 4, k), parts[1], parts[2],
+                                                           group_size);
+                                }});
 }
 
 TORCH_LIBRARY_FRAGMENT(halftone, m) {
   m.def(
       "int4_linear(Tensor x, Tensor weight, Tensor scale, Tensor? zero_point=None, Tensor? bias=None, *, int "
       "group_size=32, "
-      "bool quantize_activations=False) -> Tensor");
+      "bool quantize_activations=False, int in_features=0) -> Tensor");
 }
 TORCH_LIBRARY_IMPL(halftone, CPU, m) {
   m.impl("int4_linear", cpu);
@@ -95,9 +99,19 @@ TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
 
 at::Tensor ops::int4_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                             const OptionalTensor& zero_point, const OptionalTensor& bias, int64_t group_size,
-                            bool quantize_activations) {
+                            bool quantize_activations, int64_t in_features) {
   static const auto op = c10::Dispatcher::singleton().findSchemaOrThrow(kName, "").typed<decltype(cpu)>();
-  return op.call(x, weight, scale, zero_point, bias, group_size, quantize_activations);
+  return op.call(x, weight, scale, zero_point, bias, group_size, quantize_activations, in_features);
+}
+
+c10::SymInt ops::int4_inputs(const char* name, const at::Tensor& weight, int64_t in_features) {
+  const c10::SymInt even = weight.sym_size(1) * 2;
+  if (in_features == 0) return even;
+  if (in_features < 0 || (even != in_features && even != c10::SymInt(in_features) + 1)) {
+    fail(ErrorCode::kInvalidArgument, "{}: in_features is {}, which is not that of its weight", name,
+         in_features);
+  }
+  return in_features;
 }
 
 }  // namespace halftone

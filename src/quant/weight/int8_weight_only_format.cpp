@@ -34,6 +34,12 @@ class Int8WeightOnlyFormat final : public WeightFormat {
     return {"halftone::int8_embedding", {{"dtype", weight.dtype}}};
   }
 
+  bool has_convolution() const override { return true; }
+
+  FormatOp convolution_op(const QuantizedWeight& weight) const override {
+    return {"halftone::restore_int8_weight", {{"dtype", weight.dtype}}};
+  }
+
   FormatOp linear_op(const QuantizedWeight&) const override {
     return {"halftone::int8_weight_only_linear", {}};
   }

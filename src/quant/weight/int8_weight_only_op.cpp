@@ -1,6 +1,9 @@
-// halftone::int8_weight_only_linear
+// halftone::int8_weight_only_linear; and halftone::restore_int8_weight, the weight of a convolution that is
+// stored in the same format. The convolution itself stays one of ATen's, in float; compiled models restore
+// once, when they are compiled.
 #include <torch/library.h>
 
+#include "base/errors.h"
 #include "quant/weight/affine.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float_kernels.h"
@@ -47,8 +50,29 @@ at::Tensor autograd(const at::Tensor& x, const at::Tensor& weight, const at::Ten
        [](const std::vector<at::Tensor>& parts) { return dequantize_affine(parts[0], parts[1], {}); }});
 }
 
+constexpr const char* kRestoreName = "halftone::restore_int8_weight";
+
+at::Tensor restore(const at::Tensor& weight, const at::Tensor& scale, std::optional<c10::ScalarType> dtype) {
+  if (weight.dim() < 2)
+    fail(ErrorCode::kInvalidArgument, "{}: a weight has two dimensions or more, not {}", kRestoreName,
+         weight.dim());
+  check_part(kRestoreName, "weight", weight, at::kChar, weight.sizes());
+  check_part(kRestoreName, "scale", scale, at::kFloat, {weight.size(0)});
+  const c10::ScalarType type = dtype.value_or(at::kFloat);
+  if (!c10::isFloatingType(type))
+    fail(ErrorCode::kInvalidArgument, "{}: dtype must be floating-point, not {}", kRestoreName,
+         c10::toString(type));
+  std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
+  per_output[0] = weight.size(0);
+  return weight.to(at::kFloat).mul(scale.view(per_output)).to(type);
+}
+
 TORCH_LIBRARY_FRAGMENT(halftone, m) {
   m.def("int8_weight_only_linear(Tensor x, Tensor weight, Tensor scale, Tensor? bias=None) -> Tensor");
+  m.def("restore_int8_weight(Tensor weight, Tensor scale, *, ScalarType? dtype=None) -> Tensor");
+}
+TORCH_LIBRARY_IMPL(halftone, CompositeExplicitAutograd, m) {
+  m.impl("restore_int8_weight", restore);
 }
 TORCH_LIBRARY_IMPL(halftone, CPU, m) {
   m.impl("int8_weight_only_linear", cpu);

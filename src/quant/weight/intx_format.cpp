@@ -1,6 +1,4 @@
 // IntxWeightOnlyConfig.
-#include <fmt/format.h>
-
 #include "quant/weight/affine.h"
 #include "quant/weight/bits.h"
 #include "quant/weight/formats.h"
@@ -12,11 +10,6 @@ namespace {
 class IntxFormat final : public WeightFormat {
  public:
   explicit IntxFormat(const IntxWeightOnlyConfig& config) : config_(config) {}
-
-  std::string refuse(int64_t, int64_t k) const override {
-    if (config_.group_size == 0 || k % config_.group_size == 0) return {};
-    return fmt::format("group size {} does not divide {}", config_.group_size, k);
-  }
 
   Parts quantize(const at::Tensor& weight) const override { return quantize_typed(weight, at::kFloat); }
 
@@ -31,7 +24,8 @@ class IntxFormat final : public WeightFormat {
 
   at::Tensor dequantize(const QuantizedWeight& weight) const override {
     return dequantize_affine(unpack_bits(weight.part("weight"), config_.bits, weight.sizes[1]),
-                             weight.part("scale"), zero_point_of(weight).value_or(at::Tensor()));
+                             weight.part("scale"), zero_point_of(weight).value_or(at::Tensor()),
+                             config_.group_size);
   }
 
   at::Tensor linear(const at::Tensor& x, const QuantizedWeight& weight,

@@ -44,12 +44,12 @@ constexpr std::string_view kAsFp32[] = {"",
 void check_arguments(const at::Tensor& weight, const at::Tensor& scale, const at::Tensor& zeros, int64_t bits,
                      int64_t k, int64_t group_size) {
   if (bits < 2 || bits > 8) fail(ErrorCode::kInvalidArgument, "{}: bits is {}; it takes 2 to 8", kName, bits);
-  if (k < 0 || k > INT64_MAX / 8 || group_size < 0 || (group_size > 0 && k % group_size != 0)) {
-    fail(ErrorCode::kInvalidArgument, "{}: group size {} does not divide {}", kName, group_size, k);
+  if (k < 0 || k > INT64_MAX / 8 || group_size < 0 || group_size > INT64_MAX / 8) {
+    fail(ErrorCode::kInvalidArgument, "{}: groups of {} cannot be made of {} inputs", kName, group_size, k);
   }
   check_matrix(kName, weight, at::kByte);
   if (has_symbols(weight)) return;
-  const int64_t n = weight.size(0), groups = group_size == 0 || k == 0 ? 1 : k / group_size;
+  const int64_t n = weight.size(0), groups = affine_groups(k, group_size);
   check_part(kName, "weight", weight, at::kByte, {n, (k * bits + 7) / 8});
   check_part(kName, "scale", scale, at::kFloat, {n, groups});
   if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, groups});
@@ -65,8 +65,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
     return unpack_bits(weight.narrow(0, first, count), static_cast<int>(bits), in_features);
   };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
-  if (bits <= 4 && group_size <= 256 &&
-      kernels::refuse_int4_group(in_features, static_cast<int>(group_size)) == nullptr) {
+  if (bits <= 4 && group_size <= 256 && kernels::refuse_int4_group(static_cast<int>(group_size)) == nullptr) {
     return run_int4_weight_only(call, {kAsInt4[bits], parts, call.n(), call.k(), integers, scale, zeros},
                                 static_cast<int>(group_size));
   }
@@ -80,7 +79,7 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   }
   const auto floats = [&](int64_t first, int64_t count) {
     return dequantize_affine(integers(first, count), scale.narrow(0, first, count),
-                             zeros.defined() ? zeros.narrow(0, first, count) : zeros);
+                             zeros.defined() ? zeros.narrow(0, first, count) : zeros, group_size);
   };
   return run_fp32(call, {kAsFp32[bits], parts, call.n(), call.k(), floats});
 }
@@ -102,9 +101,9 @@ at::Tensor autograd(const at::Tensor& x, const at::Tensor& weight, const at::Ten
        [&](const at::Tensor& input, const OptionalTensor& b) {
          return ops::intx_linear(input, weight, scale, zero_point, b, bits, in_features, group_size);
        },
-       [bits, in_features](const std::vector<at::Tensor>& parts) {
+       [bits, in_features, group_size](const std::vector<at::Tensor>& parts) {
          return dequantize_affine(unpack_bits(parts[0], static_cast<int>(bits), in_features), parts[1],
-                                  parts[2]);
+                                  parts[2], group_size);
        }});
 }
 

@@ -20,11 +20,12 @@ at::Tensor int8_linear(const at::Tensor& x, const at::Tensor& weight, const at::
                        const std::optional<at::Tensor>& bias, int64_t weight_bits,
                        bool symmetric_activations);
 
-/// y = x · ((weight - zero_point) · scale)ᵀ + bias; weight uint8 [n, k / 2] (bits.h), scale float32 and
-/// zero_point int8 [n, k / group_size]. Kernel: int4_weight_only_linear.
+/// y = x · ((weight - zero_point) · scale)ᵀ + bias; weight uint8 [n, ceil(k / 2)] (bits.h), scale float32 and
+/// zero_point int8 [n, ceil(k / group_size)]: the last group may be shorter. in_features: k; 0 where it is
+/// even. Kernel: int4_weight_only_linear, or int4_dynamic_linear with quantize_activations.
 at::Tensor int4_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                        const std::optional<at::Tensor>& zero_point, const std::optional<at::Tensor>& bias,
-                       int64_t group_size, bool quantize_activations);
+                       int64_t group_size, bool quantize_activations, int64_t in_features = 0);
 
 /// y = x · (weight · scale)ᵀ + bias; weight Float8_e4m3fn [n, k], scale float32 [n], or [1] where per_tensor.
 /// With quantize_activations x is rounded to float8 too, row by row, or with one scale for the call where
@@ -43,7 +44,11 @@ at::Tensor int8_embedding(const at::Tensor& indices, const at::Tensor& weight, c
 /// The same; weight, scale and zero_point as in int4_linear.
 at::Tensor int4_embedding(const at::Tensor& indices, const at::Tensor& weight, const at::Tensor& scale,
                           const std::optional<at::Tensor>& zero_point, int64_t group_size,
-                          std::optional<c10::ScalarType> dtype);
+                          std::optional<c10::ScalarType> dtype, int64_t in_features = 0);
+
+/// The inputs of an int4 weight uint8 [n, ceil(k / 2)]. kInvalidArgument, naming the operator, where
+/// in_features is neither 0 nor such a k.
+c10::SymInt int4_inputs(const char* name, const at::Tensor& weight, int64_t in_features);
 /// The same; weight bfloat16 [rows, k], widened exactly, read by ATen.
 at::Tensor bf16_embedding(const at::Tensor& indices, const at::Tensor& weight,
                           std::optional<c10::ScalarType> dtype);

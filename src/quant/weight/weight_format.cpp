@@ -79,6 +79,10 @@ FormatOp WeightFormat::embedding_op(const QuantizedWeight& weight) const {
   fail(ErrorCode::kUnsupported, "{} has no operator for embeddings", weight.config.describe());
 }
 
+FormatOp WeightFormat::convolution_op(const QuantizedWeight& weight) const {
+  fail(ErrorCode::kUnsupported, "{} has no operator for convolutions", weight.config.describe());
+}
+
 FormatOp WeightFormat::linear_op(const QuantizedWeight& weight) const {
   Argument::List names, sizes;
   for (const auto& [name, tensor] : weight.parts) names.emplace_back(name);

@@ -140,14 +140,11 @@ TEST(QuantizeWeight, NamesTheLayerInEveryRefusal) {
   EXPECT_THAT(refusal(at::ones({3, 4}, at::kLong), "int8wo"),
               testing::HasSubstr("of type Long cannot be quantized"));
   EXPECT_THAT(refusal(at::empty({3, 4}, at::kMeta), "int8wo"), testing::HasSubstr("not on the CPU"));
-  EXPECT_THAT(
-      refusal(randn({3, 100}, 1), Int4WeightOnlyConfig{}),
-      testing::HasSubstr(
-          "encoder.query: Int4WeightOnlyConfig() cannot take a weight of 3 x 100: group size 32 does not "
-          "divide 100"));
-  EXPECT_THAT(refusal(randn({3, 100}, 1), IntxWeightOnlyConfig{3, 64}),
-              testing::HasSubstr("group size 64 does not divide 100"));
-  EXPECT_THAT(refusal(at::zeros({1, 65794}), "int8dq"), testing::HasSubstr("at most 65793"));
+  EXPECT_THAT(refusal(at::zeros({1, 65794}), "int8dq"),
+              testing::AllOf(
+                  testing::HasSubstr("encoder.query: Int8DynamicActivationInt8WeightConfig() cannot take a "
+                                     "weight of 1 x 65794"),
+                  testing::HasSubstr("at most 65793")));
   EXPECT_THAT(message_of(ErrorCode::kUnsupported,
                          [] {
                            quantize_weight(randn({3, 4}, 1), "noquant", "layer");
@@ -221,7 +218,18 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 9, 64, 32); }),
               testing::HasSubstr("bits is 9"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 4, 64, 24); }),
-              testing::HasSubstr("does not divide 64"));
+              testing::HasSubstr("scale must be Float of sizes [5, 3]"));
+  EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 4, 64, -1); }),
+              testing::HasSubstr("groups of -1"));
+  for (const int64_t inputs : {int64_t{-1}, int64_t{62}, int64_t{65}, INT64_MAX}) {
+    EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, {}, {}, 32, false, inputs); }),
+                testing::HasSubstr("in_features is"));
+    EXPECT_THAT(
+        refusal([&] { ops::int4_embedding(at::zeros({1}, at::kLong), bytes, groups, {}, 32, {}, inputs); }),
+        testing::HasSubstr("in_features is"));
+  }
+  EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, {}, {}, 32, false, 63); }),
+              testing::HasSubstr("halftone::int4_linear: x"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 5, 64, 32); }),
               testing::HasSubstr("weight must be Byte of sizes [5, 40]"));
 }

@@ -112,7 +112,8 @@ MarkedModel mark(const GraphModule& module, const std::string& include, const st
   LayerChooser chooser(Int8WeightOnlyConfig{}, options);
   for (GraphLayer& layer : find_layers(*model.module)) {
     // One that is quantized already stays as it is, whatever the config asked for here is.
-    if (layer.state.already) continue;
+    if (layer.state.already || !layer.state.convolution.empty())
+      continue;  // convolutions: nothing to choose from
     if (chooser.choose(layer.info, layer.state).outcome == LayerReport::Outcome::kQuantized)
       model.layers.push_back(std::move(layer));
   }

@@ -148,21 +148,22 @@ TEST(ApplyPlan, RefusalsLeaveTheModuleAsItWas) {
 TEST(ApplyPlan, ASchemeThatRefusesALayerIsAnError) {
   at::manual_seed(1);
   const auto module = module_from_text(
-      "graph(%w: parameter \"odd.weight\" f32[8, 36] grad, %v: parameter \"even.weight\" f32[36, 64] grad, "
+      "graph(%w: parameter \"odd.weight\" f32[8, 65794] grad, %v: parameter \"even.weight\" f32[65794, 64] "
+      "grad, "
       "%x: "
       "user \"x\" f32[2, 64]) {\n"
-      "  %h: f32[2, 36] = aten::linear(%x, %v)  @ \"even\" \"Linear\"\n"
+      "  %h: f32[2, 65794] = aten::linear(%x, %v)  @ \"even\" \"Linear\"\n"
       "  %y: f32[2, 8] = aten::linear(%h, %w)  @ \"odd\" \"Linear\"\n  return %y\n}\n",
-      {{"odd.weight", at::randn({8, 36})}, {"even.weight", at::randn({36, 64})}});
+      {{"odd.weight", at::randn({8, 65794})}, {"even.weight", at::randn({65794, 64})}});
   const std::string before = print_graph(module->graph());
-  expect_error(ErrorCode::kInvalidArgument, {"layer \"odd\"", "cannot become int4wo", "32"}, [&] {
-    apply_plan(*module, plan_of({{"even", "int8wo"}, {"odd", "int4wo"}}));
+  expect_error(ErrorCode::kInvalidArgument, {"layer \"odd\"", "cannot become int8dq", "65793"}, [&] {
+    apply_plan(*module, plan_of({{"even", "int8wo"}, {"odd", "int8dq"}}));
   });
   EXPECT_EQ(print_graph(module->graph()), before);
   apply_plan(*module, plan_of({{"even", "int4wo"}, {"odd", "int8wo"}}));
   EXPECT_NE(print_graph(module->graph()), before);
-  expect_error(ErrorCode::kInvalidArgument, {"odd", "already"}, [&] {
-    apply_plan(*module, plan_of({{"odd", "int8dq"}}));
+  expect_error(ErrorCode::kInvalidArgument, {"even", "already"}, [&] {
+    apply_plan(*module, plan_of({{"even", "int8dq"}}));
   });
 }
 

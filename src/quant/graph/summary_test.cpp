@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
+#include "halftone/quantize.h"
+#include "quant/graph/test_models.h"
 
 namespace halftone {
 namespace {
@@ -96,6 +98,39 @@ TEST(Summary, IntegerWeightsAreNotQuantizable) {
 TEST(Summary, FormatsRanges) {
   EXPECT_EQ(format_range({2, 64}), "2…64");
   EXPECT_EQ(format_range({0, std::numeric_limits<int64_t>::max()}), "0…");
+}
+
+TEST(Summary, CountsAWeightOnceThatIsThereTwice) {
+  const char text[] =
+      R"(graph(%w: parameter "head.weight" f32[20, 32] grad, %i: user "i" i64[3]) {
+  %e: f32[3, 32] = aten::embedding(%w, %i)  @ "words" "Embedding"
+  %y: f32[3, 20] = aten::linear(%e, %w)  @ "head" "Linear"
+  return %y
+}
+)";
+  const TensorMap tensors{{"head.weight", at::ones({20, 32})}};
+  const auto stays = module_from_text(text, tensors);  // for the embedding
+  quantize_(*stays, "int8wo");
+  EXPECT_EQ(summarize(*stays).parameters, 20 * 32);
+  const auto two = module_from_text(text, tensors);
+  quantize_(*two, "int4wo", {.overrides = {{"words", "int8wo"}}});
+  EXPECT_EQ(summarize(*two).parameters, 20 * 32);
+}
+
+TEST(Summary, CountsTheParametersThatQuantizedWeightsStandFor) {
+  const ModelSummary before = summarize(*small_model());
+  for (const Scheme& scheme : schemes()) {
+    if (scheme.config.is_noquant()) continue;
+    for (const bool embeddings : {false, true}) {
+      const auto module = small_model();
+      quantize_(*module, scheme.config, {.embeddings = embeddings});
+      const ModelSummary after = summarize(*module);
+      EXPECT_EQ(after.parameters, before.parameters) << scheme.names.front();
+      EXPECT_LT(after.parameter_bytes, before.parameter_bytes) << scheme.names.front();
+      for (size_t i = 0; i < before.layers.size(); ++i)
+        EXPECT_EQ(after.layers.at(i).parameters, before.layers[i].parameters) << before.layers[i].layer;
+    }
+  }
 }
 
 }  // namespace

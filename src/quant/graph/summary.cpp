@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "graph/text_names.h"
+#include "quant/graph/quantized_node.h"
 
 namespace halftone {
 namespace {
@@ -35,6 +36,7 @@ class Summarizer {
     for (const GraphInput& input : graph_.inputs()) {
       if (input.kind != InputKind::kUser) stored_[input.value] = &input;
     }
+    for (const auto& node : graph_.nodes()) count_quantized(*node);
   }
 
   ModelSummary run() {
@@ -59,11 +61,42 @@ class Summarizer {
     return groups_[place->second];
   }
 
-  TensorSize size_of(const GraphInput& input) const {
-    if (const auto found = tensors_->find(input.target); found != tensors_->end()) {
-      return {found->second.numel(), static_cast<int64_t>(found->second.nbytes())};
+  /// A quantized weight has as many parameters as the one that it stands for, its scales and zero points
+  /// none.
+  void count_quantized(const Node& node) {
+    const bool is_static = is_static_int8_layer(node);
+    const auto quantized = is_static ? std::nullopt : try_quantized_node(node);
+    if (!is_static && !quantized) return;
+    const Value* weight = is_static ? node.try_input("weight")->value() : quantized->weight;
+    constexpr std::array<std::string_view, 5> kParts = {"weight", "scale", "zero_point", "weight_scale",
+                                                        "parts"};
+    for (const NamedArgument& operand : node.inputs()) {
+      if (std::find(kParts.begin(), kParts.end(), operand.name) == kParts.end()) continue;
+      if (const Value* part = operand.value.value(); part != nullptr && part != weight) elements_[part] = 0;
+      if (operand.value.list() == nullptr) continue;
+      for (const Argument& item : *operand.value.list())
+        if (item.value() != nullptr && item.value() != weight) elements_[item.value()] = 0;
     }
-    return {};
+    if (quantized && quantized->layer.n > 0 && quantized->layer.k > 0)
+      elements_[weight] = is_counted(weight) ? 0 : quantized->layer.n * quantized->layer.k;
+  }
+
+  /// Whether the weight that this tensor stands for is there as well: whole, for another layer that shares
+  /// it, or quantized in another way.
+  bool is_counted(const Value* weight) {
+    const auto input = stored_.find(weight);
+    if (input == stored_.end()) return false;
+    const std::string layer = layer_of_tensor(input->second->target);
+    const auto first = quantized_layers_.emplace(layer, weight).first;
+    return first->second != weight || tensors_->contains(layer) || tensors_->contains(layer + ".weight");
+  }
+
+  TensorSize size_of(const GraphInput& input) const {
+    const auto found = tensors_->find(input.target);
+    if (found == tensors_->end()) return {};
+    const auto counted = elements_.find(input.value);
+    return {counted != elements_.end() ? counted->second : found->second.numel(),
+            static_cast<int64_t>(found->second.nbytes())};
   }
 
   LayerSummary summarize_layer(const Group& group) const {
@@ -264,6 +297,8 @@ class Summarizer {
   const Graph& graph_;
   std::shared_ptr<const TensorMap> tensors_;
   std::unordered_map<const Value*, const GraphInput*> stored_;
+  std::unordered_map<std::string, const Value*> quantized_layers_;
+  std::unordered_map<const Value*, int64_t> elements_;  ///< where they are not those of the stored tensor
   std::unordered_map<std::string, size_t> index_;
   std::vector<Group> groups_;
   ModelSummary summary_;

@@ -1,0 +1,18 @@
+// Which stored weights of a graph are as they were before quantize_.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "halftone/graph_module.h"
+#include "quant/report/left_alone.h"
+
+namespace halftone {
+
+/// Floating-point weights that the graph uses, each memory once; not those of quantized layers, nor the
+/// stored tensors named in `chosen`, which the caller wanted to keep. Parameters with two dimensions or more,
+/// and whatever convolutions, recurrent layers, embeddings and linears read.
+std::vector<UntouchedWeight> find_untouched(const GraphModule& module, const std::set<std::string>& chosen);
+
+}  // namespace halftone

@@ -1,5 +1,6 @@
 #include "graph/check_shapes.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -19,9 +20,21 @@
 namespace halftone {
 namespace {
 
+/// With the whole of its memory: as_strided may reach beyond the tensor itself.
 at::Tensor on_meta(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(),
-                           at::TensorOptions(tensor.scalar_type()).device(at::kMeta));
+  const auto options = at::TensorOptions(tensor.scalar_type()).device(at::kMeta);
+  if (tensor.is_contiguous() && tensor.storage().nbytes() == tensor.nbytes())
+    return at::empty(tensor.sizes(), options);
+  const auto elements = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size());
+  return at::empty({elements}, options).as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
+/// The meta device has no bounds.
+void require_inside(const at::Tensor& view) {
+  const auto bytes = at::detail::computeStorageNbytes(view.sizes(), view.strides(), view.element_size(),
+                                                      static_cast<size_t>(view.storage_offset()));
+  if (view.numel() > 0 && bytes > view.storage().nbytes())
+    fail(ErrorCode::kInvalidArgument, "reaches {} bytes into a memory of {}", bytes, view.storage().nbytes());
 }
 
 bool is_dense(const at::Tensor& tensor) {
@@ -129,6 +142,7 @@ class ShapeCheck {
       MetaAnswer answer = ask_operator(node, std::move(operands));
       if (answer.kind == MetaAnswer::Kind::kUnknown) return believe(node);
       if (answer.kind == MetaAnswer::Kind::kRefused) fail_at(node, answer.reason);
+      if (node.is("aten::as_strided")) require_inside(answer.results.at(0).toTensor());
       return settle(node, answer.results);
     }
     if (const SymFunction function = try_sym_function(node.target()))

@@ -62,6 +62,8 @@ TEST(CheckShapes, WhatEagerRefusesIsRefused) {
                                                         {"aten::linear(%x, %w)", "f32[4, 10]"},
                                                         {"aten::embedding(%w, %x)", "f32[4, 6, 4]"},
                                                         {"aten::adaptive_avg_pool1d(%x, [-2])", "f32[4, 2]"},
+                                                        {"aten::as_strided(%x, [4, 7], [7, 1])", "f32[4, 7]"},
+                                                        {"aten::as_strided(%x, [2], [1], 23)", "f32[2]"},
                                                         {"aten::narrow(%x, 0, 3, 4)", "f32[4, 6]"}}) {
     SCOPED_TRACE(call);
     const auto module = module_of(call, type);
@@ -132,6 +134,16 @@ graph(%x: user "x" f32[4, 6]) {
 })");
   module->sample_inputs = {at::randn({4, 6})};
   check_shapes(*module);
+}
+
+TEST(CheckShapes, AsStridedMayReachTheWholeMemoryOfAnInput) {
+  const auto module = module_of("aten::as_strided(%x, [2, 6], [6, 1], 0)", "f32[2, 6]");
+  const at::Tensor whole = at::randn({8, 6});
+  check_shapes(*module, {whole.slice(0, 4), at::zeros({3}, at::kLong)}, {});
+  const auto beyond = module_of("aten::as_strided(%x, [2, 6], [6, 1], 37)", "f32[2, 6]");
+  expect_error(ErrorCode::kInvalidArgument, {"196 bytes", "192"}, [&] {
+    check_shapes(*beyond, {whole.slice(0, 4), at::zeros({3}, at::kLong)}, {});
+  });
 }
 
 /// Every kind of control flow on %x f32[4, 6]; BRANCH, BODY, STEP, TURN and DECLARED are types.

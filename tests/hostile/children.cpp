@@ -24,7 +24,7 @@
 // intention. Too large an allocation is the caller's error, as without the sanitizer.
 extern "C" const char* __asan_default_options() {
   return "detect_leaks=0:detect_odr_violation=0:detect_container_overflow=0:alloc_dealloc_mismatch=0:"
-         "allocator_may_return_null=1:malloc_context_size=8:quarantine_size_mb=32:exitcode=99";
+         "allocator_may_return_null=1:malloc_context_size=4:quarantine_size_mb=32:exitcode=99";
 }
 extern "C" const char* __ubsan_default_options() {
   return "print_stacktrace=1";
@@ -36,7 +36,7 @@ namespace {
 
 constexpr unsigned kSecondsOfOne = 20;
 constexpr uint64_t kMemory = uint64_t{12} << 30;  ///< that a child may take more than its parent has
-constexpr uint64_t kBatch = 250;                  ///< of one child
+constexpr uint64_t kBatch = 500;                  ///< of one child
 
 struct Range {
   uint64_t begin = 0, end = 0;

@@ -34,6 +34,10 @@ add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initi
 if(HALFTONE_SANITIZE)
   add_compile_options(-fsanitize=${HALFTONE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HALFTONE_SANITIZE})
+  # libtorch's classes are without the type information that this check asks for.
+  if(HALFTONE_TORCH AND HALFTONE_SANITIZE MATCHES "undefined")
+    add_compile_options(-fno-sanitize=vptr)
+  endif()
 endif()
 
 # fmt is compiled once, in src/base/fmt_compiled.cpp; components that know torch see torch's copy of it, whose names differ

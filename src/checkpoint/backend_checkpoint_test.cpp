@@ -260,6 +260,8 @@ TEST_F(BackendFiles, CodeInAnotherFileMayNotComeFromAFile) {
   write_ht(path(), tensors, metadata);
   EXPECT_THAT(message_of(ErrorCode::kUnsupported, [&] { load(path()); }),
               HasSubstr("may not come from a file"));
+  EXPECT_THAT(message_of(ErrorCode::kUnsupported, [&] { load_checkpoint(path()); }),
+              HasSubstr("may not come from a file"));
   EXPECT_THAT(verify_checkpoint(path()).findings, ElementsAre(HasSubstr("may not come from a file")));
 }
 

@@ -15,12 +15,17 @@ void require_no_refusal(const std::string& refusal, const HtBackend& backend, co
 
 }  // namespace
 
-std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata) {
-  const std::string place = metadata.place(ht::kBackendKey);
-  // Before the config is looked at: a file cannot give itself a permission.
+void require_no_code(const HtBackend& backend, const HtMetadata& metadata) {
   for (const BackendType& type : backend_types()) {
-    if (type.type == backend.type) require_no_refusal(type.not_from_files, backend, place);
+    if (type.type == backend.type)
+      require_no_refusal(type.not_from_files, backend, metadata.place(ht::kBackendKey));
   }
+}
+
+std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata) {
+  require_no_code(backend,
+                  metadata);  // before the config is looked at: a file cannot give itself a permission
+  const std::string place = metadata.place(ht::kBackendKey);
   std::shared_ptr<const BackendKind> kind;
   try {
     kind = guarded(place, [&] { return make_backend_kind(backend.type, backend.config); });

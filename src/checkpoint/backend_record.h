@@ -11,6 +11,9 @@
 
 namespace halftone {
 
+/// kUnsupported, naming file and key, where the record names code or other files, whatever its config says.
+void require_no_code(const HtBackend& backend, const HtMetadata& metadata);
+
 /// kUnsupported where the type is not registered here or may not come from a file: what cannot be saved names
 /// code or other files. kCorruptFile where the type refuses the config. All name file and key.
 std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata);

@@ -1,4 +1,5 @@
 // save_checkpoint and load_checkpoint: captured models as .ht files.
+#include "checkpoint/backend_record.h"
 #include "checkpoint/graph_content.h"
 #include "checkpoint/guarded.h"
 #include "checkpoint/ht_writer.h"
@@ -18,6 +19,9 @@ std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const Chec
   return guarded(path, [&] {
     const HtFile file = HtFile::open(path, options.map ? LoadMode::kMap : LoadMode::kRead);
     file.require_readable(options.verify);
+    // The graph alone is asked for; but a file that wants to run code is not read at all.
+    const HtLifecycle lifecycle = read_lifecycle(file.metadata());
+    if (lifecycle.backend) require_no_code(*lifecycle.backend, file.metadata());
     return restore_graph(file);
   });
 }

@@ -61,6 +61,22 @@ TEST_F(HostileGraph, IsRefusedByLoadAndByVerify) {
   }
 }
 
+TEST_F(HostileGraph, LyingSizesInABranchAreRefused) {
+  const auto branches = [](const std::string& type) {
+    return "%p: bool[] = aten::any(%y)\n  %s: f32[2, 3] = builtin::cond(%p, graph(%a: user \"a\" f32[2, 3]) "
+           "{\n      %b: " +
+           type +
+           " = aten::cat([%a, %a], 0)\n      %d: f32[2, 3] = aten::slice.Tensor(%b, 0, 0, 2)\n      return "
+           "%d\n    }, graph(%a: user \"a\" f32[2, 3]) {\n      return %a\n    }, [%y])";
+  };
+  load_checkpoint(write(branches("f32[4, 3]")));
+  const std::string evil = write(branches("f32[2, 3]"));
+  expect_error(ErrorCode::kCorruptFile, {"evil.ht", "builtin::cond (%s)", "layer.7", "aten::cat (%b)"},
+               [&] { load_checkpoint(evil); });
+  expect_error(ErrorCode::kCorruptFile, {"evil.ht", "aten::cat (%b)"}, [&] { load(evil); });
+  EXPECT_EQ(verify_checkpoint(evil).findings.size(), 1U);
+}
+
 TEST_F(HostileGraph, IsNotSaved) {
   for (const auto& [line, reason] : kHostile) {
     if (std::string_view(line).find("made_up") != std::string_view::npos)

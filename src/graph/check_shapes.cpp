@@ -1,5 +1,6 @@
 #include "graph/check_shapes.h"
 
+#include <ATen/EmptyTensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
@@ -13,14 +14,27 @@
 #include "graph/input_check.h"
 #include "graph/meta_call.h"
 #include "graph/operands.h"
+#include "graph/subgraph_ops.h"
 #include "graph/sym_ops.h"
 
 namespace halftone {
 namespace {
 
+/// With the whole of its memory: as_strided may reach beyond the tensor itself.
 at::Tensor on_meta(const at::Tensor& tensor) {
-  return at::empty_strided(tensor.sizes(), tensor.strides(),
-                           at::TensorOptions(tensor.scalar_type()).device(at::kMeta));
+  const auto options = at::TensorOptions(tensor.scalar_type()).device(at::kMeta);
+  if (tensor.is_contiguous() && tensor.storage().nbytes() == tensor.nbytes())
+    return at::empty(tensor.sizes(), options);
+  const auto elements = static_cast<int64_t>(tensor.storage().nbytes() / tensor.element_size());
+  return at::empty({elements}, options).as_strided(tensor.sizes(), tensor.strides(), tensor.storage_offset());
+}
+
+/// The meta device has no bounds.
+void require_inside(const at::Tensor& view) {
+  const auto bytes = at::detail::computeStorageNbytes(view.sizes(), view.strides(), view.element_size(),
+                                                      static_cast<size_t>(view.storage_offset()));
+  if (view.numel() > 0 && bytes > view.storage().nbytes())
+    fail(ErrorCode::kInvalidArgument, "reaches {} bytes into a memory of {}", bytes, view.storage().nbytes());
 }
 
 bool is_dense(const at::Tensor& tensor) {
@@ -120,12 +134,15 @@ class ShapeCheck {
   }
 
   void visit(const Node& node) {
+    if (node.op() == nullptr && try_subgraph_function(node.target()) != nullptr)
+      return visit_control_flow(node);
     std::vector<c10::IValue> operands;
     if (!collect_operands(node, operands)) return believe(node);
     if (node.op() != nullptr) {
       MetaAnswer answer = ask_operator(node, std::move(operands));
       if (answer.kind == MetaAnswer::Kind::kUnknown) return believe(node);
       if (answer.kind == MetaAnswer::Kind::kRefused) fail_at(node, answer.reason);
+      if (node.is("aten::as_strided")) require_inside(answer.results.at(0).toTensor());
       return settle(node, answer.results);
     }
     if (const SymFunction function = try_sym_function(node.target()))
@@ -174,6 +191,85 @@ class ShapeCheck {
     }
     operands.push_back(list_to_ivalue(std::move(items), type));
     return true;
+  }
+
+  /// What a subgraph of cond, while_loop, map or scan gets; nothing where that is not known.
+  using Given = std::vector<std::optional<c10::IValue>>;
+
+  void visit_control_flow(const Node& node) {
+    // The list whose tensors are given slice by slice; what each step gives is stacked, carried values apart.
+    const size_t sliced = node.is("builtin::map") ? 0 : node.is("builtin::scan") ? 1 : SIZE_MAX;
+    std::vector<const Graph*> graphs;
+    Given given;
+    std::optional<int64_t> length;
+    size_t lists = 0, carried = 0;
+    for (const NamedArgument& input : node.inputs()) {
+      if (const auto* graph = input.value.get_if<std::shared_ptr<Graph>>()) graphs.push_back(graph->get());
+      const Argument::List* list = input.value.list();
+      if (list == nullptr) continue;
+      if (lists == 0) carried = list->size();
+      for (const Argument& item : *list) {
+        given.push_back(known_tensor(item));
+        if (lists == sliced) length = take_slice(given.back());
+      }
+      ++lists;
+    }
+    if (sliced == 0) carried = 0;
+    for (size_t i = 0; i < graphs.size(); ++i) {
+      ShapeCheck inner(*graphs[i], bindings_);
+      inner.run_with(given);
+      const bool is_condition = i == 0 && node.is("builtin::while_loop");
+      if (!is_condition) compare_outputs(node, inner, sliced == SIZE_MAX ? SIZE_MAX : carried, length);
+    }
+    believe(node);
+  }
+
+  /// Numbers are left out: loops change them from step to step.
+  std::optional<c10::IValue> known_tensor(const Argument& item) const {
+    const auto found = item.value() ? values_.find(item.value()) : values_.end();
+    if (found == values_.end() || !found->second.isTensor()) return std::nullopt;
+    return found->second;
+  }
+
+  /// Replaces a sequence by its first element and gives its length; neither is known of an empty one.
+  static std::optional<int64_t> take_slice(std::optional<c10::IValue>& sequence) {
+    const at::Tensor tensor = sequence ? sequence->toTensor() : at::Tensor();
+    sequence.reset();
+    if (!tensor.defined() || tensor.dim() == 0 || tensor.size(0) == 0) return std::nullopt;
+    sequence = tensor.select(0, 0);
+    return tensor.size(0);
+  }
+
+  void run_with(const Given& given) {
+    for (size_t i = 0; i < given.size(); ++i) {
+      const Value& input = *graph_.inputs().at(i).value;
+      if (!given[i]) {
+        believe(input);
+        continue;
+      }
+      const std::string difference = difference_from_declared(input, given[i]->toTensor(), bindings_);
+      if (!difference.empty())
+        fail(ErrorCode::kInvalidArgument, "input %{} of its subgraph {}", input.name(), difference);
+      values_[&input] = *given[i];
+    }
+    run();
+  }
+
+  /// The declared results of the node with those of a subgraph; from `first_stacked` on, of `length` steps.
+  void compare_outputs(const Node& node, const ShapeCheck& inner, size_t first_stacked,
+                       std::optional<int64_t> length) const {
+    const auto& results = inner.graph_.return_node().inputs();
+    for (size_t i = 0; i < std::min(results.size(), node.outputs().size()); ++i) {
+      auto result = inner.known_tensor(results[i].value);
+      if (!result || (i >= first_stacked && !length) || node.output(i)->users().empty()) continue;
+      if (i >= first_stacked) {
+        const at::Tensor step = result->toTensor();
+        std::vector<int64_t> sizes = step.sizes().vec();
+        sizes.insert(sizes.begin(), *length);
+        result = at::empty(sizes, step.options());
+      }
+      compare(*node.output(i), *result);
+    }
   }
 
   void take_apart(const Node& node, const std::vector<c10::IValue>& operands) {

@@ -15,8 +15,9 @@ namespace halftone {
 /// operands whatever their data; a result needs more memory than the machine has. Nothing is computed or
 /// allocated. `inputs`: one for each user input; `bindings`: as InputCheck gives them.
 ///
-/// Operators without a meta function, sizes that depend on data and control flow are believed here; whoever
-/// runs them compares.
+/// Subgraphs of cond, while_loop, map and scan are checked with the sizes of the operands that they get, also
+/// those that a call may not reach. Operators without a meta function and sizes that depend on data are
+/// believed here; whoever runs them compares.
 void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                   const SymbolBindings& bindings);
 

@@ -62,6 +62,8 @@ TEST(CheckShapes, WhatEagerRefusesIsRefused) {
                                                         {"aten::linear(%x, %w)", "f32[4, 10]"},
                                                         {"aten::embedding(%w, %x)", "f32[4, 6, 4]"},
                                                         {"aten::adaptive_avg_pool1d(%x, [-2])", "f32[4, 2]"},
+                                                        {"aten::as_strided(%x, [4, 7], [7, 1])", "f32[4, 7]"},
+                                                        {"aten::as_strided(%x, [2], [1], 23)", "f32[2]"},
                                                         {"aten::narrow(%x, 0, 3, 4)", "f32[4, 6]"}}) {
     SCOPED_TRACE(call);
     const auto module = module_of(call, type);
@@ -132,6 +134,104 @@ graph(%x: user "x" f32[4, 6]) {
 })");
   module->sample_inputs = {at::randn({4, 6})};
   check_shapes(*module);
+}
+
+TEST(CheckShapes, AsStridedMayReachTheWholeMemoryOfAnInput) {
+  const auto module = module_of("aten::as_strided(%x, [2, 6], [6, 1], 0)", "f32[2, 6]");
+  const at::Tensor whole = at::randn({8, 6});
+  check_shapes(*module, {whole.slice(0, 4), at::zeros({3}, at::kLong)}, {});
+  const auto beyond = module_of("aten::as_strided(%x, [2, 6], [6, 1], 37)", "f32[2, 6]");
+  expect_error(ErrorCode::kInvalidArgument, {"196 bytes", "192"}, [&] {
+    check_shapes(*beyond, {whole.slice(0, 4), at::zeros({3}, at::kLong)}, {});
+  });
+}
+
+/// Every kind of control flow on %x f32[4, 6]; BRANCH, BODY, STEP, TURN and DECLARED are types.
+constexpr const char* kControlFlow = R"(
+graph(%x: user "x" f32[4, 6], %p: user "p" bool[]) {
+  %c: f32[4, 6] = builtin::cond(%p, graph(%a: user "a" f32[4, 6]) {
+      %b: BRANCH = aten::relu(%a)
+      return %b
+    }, graph(%a: user "a" f32[4, 6]) {
+      return %a
+    }, [%x])  @ "switch"
+  %w: f32[4, 6] = builtin::while_loop(graph(%u: user "u" f32[4, 6], %k: user "k" f32[4, 6]) {
+      %s: f32[] = aten::sum(%u)
+      %t: bool[] = aten::lt.Scalar(%s, 10)
+      return %t
+    }, graph(%u: user "u" f32[4, 6], %k: user "k" f32[4, 6]) {
+      %v: BODY = aten::add.Tensor(%u, %k)
+      return %v
+    }, [%c], [%x])
+  %m: DECLARED = builtin::map(graph(%r: user "r" f32[6], %k: user "k" f32[4, 6]) {
+      %q: STEP = aten::mv(%k, %r)
+      return %q
+    }, [%w], [%x])
+  %l: f32[6], %all: f32[4, 6] = builtin::scan(graph(%h: user "h" f32[6], %r: user "r" f32[6]) {
+      %n: TURN = aten::add.Tensor(%h, %r)
+      return %n, %n
+    }, [%zero], [%w], [])
+  return %c, %m, %l, %all
+})";
+
+std::shared_ptr<GraphModule> control_flow(const std::map<std::string, std::string>& lies = {}) {
+  std::map<std::string, std::string> types = {{"BRANCH", "f32[4, 6]"},
+                                              {"BODY", "f32[4, 6]"},
+                                              {"STEP", "f32[4]"},
+                                              {"TURN", "f32[6]"},
+                                              {"DECLARED", "f32[4, 4]"},
+                                              {"%l: f32[6]", "%l: f32[6]"},
+                                              {"\"r\" f32[6]", "\"r\" f32[6]"},
+                                              {"%all: f32[4, 6]", "%all: f32[4, 6]"}};
+  for (const auto& [what, type] : lies) types[what] = type;
+  std::string text = kControlFlow;
+  const std::string zero = "  %zero: f32[6] = aten::select.int(%x, 0, 0)\n";
+  text.insert(text.find("  %c:"), zero);
+  for (const auto& [what, type] : types) text.replace(text.find(what), what.size(), type);
+  auto module = module_from_text(text);
+  module->sample_inputs = {at::randn({4, 6}), at::scalar_tensor(true, at::kBool)};
+  return module;
+}
+
+TEST(CheckShapes, SubgraphsAreCheckedWithTheSizesOfTheirOperands) {
+  check_shapes(*control_flow());
+  struct Lie {
+    std::string what, type, node, inner;
+  };
+  for (const auto& [what, type, node, inner] :
+       {Lie{"BRANCH", "f32[400, 6]", "builtin::cond (%c) in layer \"switch\"", "aten::relu (%b)"},
+        Lie{"BODY", "f32[4, 60]", "builtin::while_loop", "aten::add.Tensor (%v)"},
+        Lie{"STEP", "f64[4]", "builtin::map", "aten::mv (%q)"},
+        Lie{"TURN", "f32[7]", "builtin::scan", "aten::add.Tensor (%n)"},
+        Lie{"DECLARED", "f32[4, 5]", "builtin::map (%m)", "the operator gives Float [4, 4]"},
+        Lie{"%l: f32[6]", "%l: f32[8]", "builtin::scan (%l)", "the operator gives Float [6]"},
+        Lie{"%all: f32[4, 6]", "%all: f32[4, 7]", "builtin::scan (%l)", "the operator gives Float [4, 6]"},
+        Lie{"\"r\" f32[6]", "\"r\" f32[600]", "builtin::map (%m)", "input %r of its subgraph"}}) {
+    SCOPED_TRACE(what + " " + type);
+    const auto module = control_flow({{what, type}});
+    expect_error(ErrorCode::kInvalidArgument, {node, inner}, [&] { check_shapes(*module); });
+  }
+}
+
+TEST(CheckShapes, SequencesWithoutElementsAndUnknownOperandsAreBelieved) {
+  const auto module = module_from_text(R"(
+graph(%x: user "x" f32[s0, 6]) {
+  %m: f32[s0, 6] = builtin::map(graph(%r: user "r" f32[6]) {
+      %q: f32[6] = aten::relu(%r)
+      return %q
+    }, [%x], [])
+  %i: i64[u0, 2] = aten::nonzero(%m)
+  %n: i64[u0, 2] = builtin::map(graph(%r: user "r" i64[2]) {
+      %q: i64[2] = aten::neg(%r)
+      return %q
+    }, [%i], [])
+  return %m, %n
+})");
+  check_shapes(*module);
+  for (const int64_t length : {0, 3}) {
+    module->sample_inputs = {at::randn({length, 6})};
+    check_shapes(*module);
+  }
 }
 
 }  // namespace

@@ -20,11 +20,16 @@ std::string name_of(const Node& node) {
   return fmt::format("{} (%{})", node.target(), node.output(0)->name());
 }
 
+// Longer ones are an attack on whoever prints them: names stand in tables and messages.
+constexpr size_t kLongestName = 4096;
+
 class Linter {
  public:
   explicit Linter(const Graph& graph) : graph_(graph) {}
 
   std::vector<std::string> run() {
+    check_names();
+    if (!findings_.empty()) return std::move(findings_);  // what follows would repeat them
     number_definitions();
     check_inputs();
     for (const auto& node : graph_.nodes()) check_node(*node);
@@ -42,6 +47,24 @@ class Linter {
   template <typename... Args>
   void report(fmt::format_string<Args...> format, Args&&... args) {
     findings_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  void check_names() {
+    for (const GraphInput& input : graph_.inputs()) {
+      if (input.value != nullptr) check_name("an input", input.value->name());
+      check_name("an input's target", input.target);
+    }
+    for (const auto& node : graph_.nodes()) {
+      for (const Value* output : node->outputs()) check_name("a value", output->name());
+      check_name("a layer", node->source().layer);
+      check_name("a layer's type", node->source().module_type);
+    }
+  }
+
+  void check_name(std::string_view whose, std::string_view name) {
+    if (name.size() > kLongestName)
+      report("the name of {} has {} bytes, and {} are allowed: {}…", whose, name.size(), kLongestName,
+             name.substr(0, 40));
   }
 
   // Inputs are 0, the outputs of the first node 1, and so on; the return node comes last.

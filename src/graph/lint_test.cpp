@@ -33,6 +33,27 @@ TEST(Lint, ASoundGraphHasNoFindings) {
   EXPECT_THAT(lint_line("%y: tensor = aten::to.dtype(%x, dtype:f16)"), IsEmpty());
 }
 
+TEST(Lint, NamesOfManyBytes) {
+  const std::string fits(4096, 'n'), many(50'000'000, 'n');
+  const auto of = [](const std::string& input, const std::string& target, const std::string& value,
+                     const std::string& layer, const std::string& type) {
+    return lint_text(
+        fmt::format("graph(%{}: user \"{}\" f32[2]) {{ %{}: f32[2] = aten::relu(%{}) @ \"{}\" "
+                    "\"{}\" return %{} }}",
+                    input, target, value, input, layer, type, value));
+  };
+  EXPECT_THAT(of("x", fits, fits, fits, fits), IsEmpty());
+  const auto finding = [](const char* whose) {
+    return fmt::format("the name of {} has 50000000 bytes, and 4096 are allowed: {}…", whose,
+                       std::string(40, 'n'));
+  };
+  EXPECT_THAT(of(many, "x", "y", "l", "t"), ElementsAre(finding("an input")));
+  EXPECT_THAT(of("x", many, "y", "l", "t"), ElementsAre(finding("an input's target")));
+  EXPECT_THAT(of("x", "x", many, "l", "t"), ElementsAre(finding("a value")));
+  EXPECT_THAT(of("x", "x", "y", many, "t"), ElementsAre(finding("a layer")));
+  EXPECT_THAT(of("x", "x", "y", "l", many), ElementsAre(finding("a layer's type")));
+}
+
 TEST(Lint, UseBeforeDefinition) {
   const auto graph = parse_graph(R"(graph(%x: user "x" f32[2]) {
     %a: f32[2] = aten::relu(%x)

@@ -2,32 +2,32 @@
 // valid one, sealed with right checksums, and tries each in a child process. No crash, no invalid access, no
 // hang; the compiled model answers as the interpreter does, or with a halftone::Error.
 //
-//   hostile_files --pt2 FOLDER [--first SEED] [--trials N] [--keep FOLDER] [--replay FOLDER] [--seconds S]
+//   hostile_files --pt2 FOLDER [--first SEED] [--trials N] [--jobs N] [--seconds S] [--keep FOLDER]
+//                 [--lists FILE] [--plant KIND] [--replay FOLDER]
 //
 // --keep writes every file that failed; put those into tests/hostile/regressions, which --replay tries again.
+// --lists writes what was reached: kinds of messages, plan steps, packed layouts. --plant does something
+// wrong itself at the third file, which has to be found: abort, buffer; under sanitizers heap and undefined
+// too.
 #include <ATen/Parallel.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <fmt/ostream.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <map>
-#include <regex>
+#include <fstream>
+#include <limits>
 
 #include "capture/test_archive.h"
 #include "checkpoint/ht_writer.h"
-#include "compiler/executor/guarded_memory.h"
+#include "children.h"
 #include "graph/dtypes.h"
 #include "halftone/error.h"
-#include "halftone/limits.h"
 #include "mutate.h"
-#include "trial.h"
 
 namespace halftone::hostile {
 namespace {
@@ -39,14 +39,47 @@ struct Settings {
   std::string pt2;
   std::string keep;
   std::string replay;
+  std::string lists;
+  std::string plant;
   uint64_t first = 1;
   uint64_t trials = 20000;
+  size_t jobs = 1;
   double seconds = 0;  ///< 0: no limit
 };
 
-constexpr unsigned kSecondsOfOne = 20;
-constexpr rlim_t kMemory = rlim_t{12} << 30;
-constexpr uint64_t kBatch = 250;  ///< of one child
+constexpr uint64_t kProgress = 50000;  ///< files between two lines that say how far it is
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+};
+
+/// A folder that is gone with its owner.
+class Folder {
+ public:
+  Folder() {
+    const fs::path shared_memory = "/dev/shm";
+    std::string pattern =
+        (fs::exists(shared_memory) ? shared_memory : fs::temp_directory_path()) / "halftone_hostile_XXXXXX";
+    if (mkdtemp(pattern.data()) == nullptr) throw Error(ErrorCode::kIo, pattern + ": cannot be made");
+    path_ = pattern;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
 
 void write_parts(const HtParts& parts, const std::string& path) {
   std::vector<SafetensorsTensor> stored;
@@ -90,119 +123,6 @@ std::string make_file(uint64_t seed, const Seeds& seeds, const fs::path& folder)
   return path;
 }
 
-/// What differs between two messages of one kind: numbers and names.
-std::string kind_of(const std::string& message) {
-  static const std::regex names(
-      "\"[^\"]*\"|%[A-Za-z0-9_.]+|-?[0-9]+|\\[[^\\]]*\\]|[a-z_0-9]+::[A-Za-z0-9_.]+");
-  return std::regex_replace(message.substr(0, 400), names, "_").substr(0, 160);
-}
-
-struct Tally {
-  std::map<Outcome, uint64_t> outcomes;
-  std::set<std::string> refusals, steps, layouts;
-  std::vector<std::pair<std::string, std::string>> failures;  ///< file or seed, and why
-  uint64_t trials = 0;
-};
-
-/// Shared with the child: what it is doing now, and the line protocol of what it found.
-class Child {
- public:
-  Child()
-      : current_(static_cast<uint64_t*>(
-            mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {}
-  ~Child() { munmap(current_, sizeof(uint64_t)); }
-
-  /// Tries items `begin` to `end` in a child process; gives the first that is left, `end` if none is.
-  uint64_t run(uint64_t begin, uint64_t end, const std::function<std::string(uint64_t)>& file_of,
-               Tally& tally) {
-    int pipe_ends[2];
-    if (pipe(pipe_ends) != 0) throw Error(ErrorCode::kIo, "pipe failed");
-    *current_ = begin;
-    const pid_t pid = fork();
-    if (pid == 0) {
-      close(pipe_ends[0]);
-      work(begin, end, file_of, pipe_ends[1]);
-    }
-    close(pipe_ends[1]);
-    read_lines(pipe_ends[0], tally);
-    int status = 0;
-    waitpid(pid, &status, 0);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return end;
-    const std::string why = WIFSIGNALED(status) ? (WTERMSIG(status) == SIGALRM
-                                                       ? fmt::format("did not end in {} s", kSecondsOfOne)
-                                                       : fmt::format("ended by signal {}", WTERMSIG(status)))
-                                                : fmt::format("exit code {}", WEXITSTATUS(status));
-    tally.failures.emplace_back(std::to_string(*current_), why);
-    ++tally.trials;
-    return *current_ + 1;
-  }
-
- private:
-  [[noreturn]] void work(uint64_t begin, uint64_t end, const std::function<std::string(uint64_t)>& file_of,
-                         int out) {
-    const rlimit memory{kMemory, kMemory};
-    const rlimit no_core{0, 0};
-    setrlimit(RLIMIT_AS, &memory);
-    setrlimit(RLIMIT_CORE, &no_core);
-    if (std::freopen("/dev/null", "w", stderr) == nullptr) _exit(1);  // torch's last words before an abort
-    compiler::set_guarded_plan_memory(true);
-    set_max_steps(2000);  // each takes a mapping or two here
-    FILE* lines = fdopen(out, "w");
-    for (uint64_t item = begin; item < end; ++item) {
-      *current_ = item;
-      const std::string path = file_of(item);
-      alarm(kSecondsOfOne);
-      const TrialResult result = try_file(path);
-      alarm(0);
-      fmt::print(lines, "{}\t{}\t{}\n", static_cast<int>(result.outcome), item, one_line(result.detail));
-      for (const std::string& step : result.steps) fmt::print(lines, "s\t{}\n", step);
-      for (const std::string& layout : result.layouts) fmt::print(lines, "l\t{}\n", one_line(layout));
-      std::fflush(lines);
-      if (path.find("/halftone_hostile_") != std::string::npos) fs::remove(path);
-    }
-    _exit(0);
-  }
-
-  static std::string one_line(std::string text) {
-    std::replace_if(
-        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
-    return text.substr(0, 600);
-  }
-
-  static void read_lines(int in, Tally& tally) {
-    FILE* lines = fdopen(in, "r");
-    char* line = nullptr;
-    size_t room = 0;
-    ssize_t length = 0;
-    while ((length = getline(&line, &room, lines)) > 0)
-      read_line(std::string(line, static_cast<size_t>(length - 1)), tally);
-    std::free(line);
-    std::fclose(lines);
-  }
-
-  static void read_line(const std::string& line, Tally& tally) {
-    const size_t tab = line.find('\t');
-    if (tab == std::string::npos) return;
-    const std::string head = line.substr(0, tab), rest = line.substr(tab + 1);
-    if (head == "s") {
-      tally.steps.insert(rest);
-    } else if (head == "l") {
-      tally.layouts.insert(rest);
-    } else {
-      const auto outcome = static_cast<Outcome>(std::stoi(head));
-      const size_t second = rest.find('\t');
-      const std::string detail = rest.substr(second + 1);
-      ++tally.trials;
-      ++tally.outcomes[outcome];
-      if (outcome == Outcome::kWrong) tally.failures.emplace_back(rest.substr(0, second), detail);
-      if (outcome == Outcome::kRefused || outcome == Outcome::kErrors || outcome == Outcome::kCautious)
-        tally.refusals.insert(kind_of(detail));
-    }
-  }
-
-  uint64_t* current_;
-};
-
 void report(const Tally& tally, double seconds) {
   const auto count = [&](Outcome outcome) {
     const auto found = tally.outcomes.find(outcome);
@@ -215,8 +135,24 @@ void report(const Tally& tally, double seconds) {
       count(Outcome::kSame));
   fmt::print("{} kinds of messages, {} kinds of plan steps, {} packed layouts\n", tally.refusals.size(),
              tally.steps.size(), tally.layouts.size());
-  for (const auto& [what, why] : tally.failures) fmt::print("FAILED {}: {}\n", what, why);
   fmt::print("{} passed, {} failed\n", tally.trials - tally.failures.size(), tally.failures.size());
+}
+
+void do_wrong(const std::string& kind) {
+  const volatile int one = 1;
+  if (kind == "abort") std::abort();
+  if (kind == "buffer") at::zeros({16}, at::kByte).data_ptr<uint8_t>()[15 + one] = 1;
+  if (kind == "heap") std::make_unique<uint8_t[]>(16)[static_cast<size_t>(15 + one)] = 1;
+  if (kind == "undefined") fmt::print(stderr, "{}\n", std::numeric_limits<int>::max() + one);
+}
+
+void write_lists(const Tally& tally, const std::string& path) {
+  std::ofstream file(path);
+  for (const auto& [kind, items] :
+       {std::pair("message", tally.refusals), {"step", tally.steps}, {"layout", tally.layouts}}) {
+    for (const std::string& item : items) fmt::print(file, "{}\t{}\n", kind, item);
+  }
+  if (!file.flush()) throw Error(ErrorCode::kIo, path + ": cannot be written");
 }
 
 Tally fuzz(const Settings& settings) {
@@ -224,26 +160,31 @@ Tally fuzz(const Settings& settings) {
   fmt::print("{} .ht seeds, {} .pt2 seeds, {} operators in them\n", seeds.ht.size(), seeds.pt2.size(),
              seeds.targets.size());
   std::fflush(stdout);  // or every child would print it again
-  const fs::path shared_memory = "/dev/shm";
-  std::string pattern =
-      (fs::exists(shared_memory) ? shared_memory : fs::temp_directory_path()) / "halftone_hostile_XXXXXX";
-  const fs::path folder = mkdtemp(pattern.data());
-  const auto began = std::chrono::steady_clock::now();
-  Tally tally;
-  Child child;
-  const uint64_t end = settings.first + settings.trials;
-  for (uint64_t next = settings.first; next < end;) {
-    next = child.run(
-        next, std::min(end, next + kBatch), [&](uint64_t seed) { return make_file(seed, seeds, folder); },
-        tally);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
-    if (settings.seconds > 0 && elapsed.count() > settings.seconds) break;
-  }
-  if (!settings.keep.empty()) {
+  const Folder folder;
+  const Stopwatch watch;
+  std::string file;  // of each child its own
+  uint64_t shown = 0;
+  ChildrenOptions children{.jobs = settings.jobs, .folder = folder.path()};
+  children.file_of = [&](uint64_t seed) {
+    if (seed == settings.first + 2) do_wrong(settings.plant);
+    return file = make_file(seed, seeds, folder.path());
+  };
+  children.done_with = [&](uint64_t) { fs::remove(file); };
+  children.go_on = [&](const Tally& tally) {
+    if (tally.trials / kProgress > shown) {
+      shown = tally.trials / kProgress;
+      fmt::print("{} files in {:.0f} s, {} failed\n", tally.trials, watch.seconds(), tally.failures.size());
+      std::fflush(stdout);
+    }
+    return settings.seconds == 0 || watch.seconds() < settings.seconds;
+  };
+  const Tally tally = try_in_children(settings.first, settings.first + settings.trials, children);
+  for (const auto& [seed, why] : tally.failures) {
+    fmt::print("FAILED seed {}: {}\n", seed, why);
+    if (settings.keep.empty()) continue;
     fs::create_directories(settings.keep);
-    for (const auto& [seed, why] : tally.failures) make_file(std::stoull(seed), seeds, settings.keep);
+    fmt::print("  kept as {}\n", make_file(seed, seeds, settings.keep));
   }
-  fs::remove_all(folder);
   return tally;
 }
 
@@ -255,12 +196,14 @@ Tally replay(const Settings& settings) {
   }
   std::sort(files.begin(), files.end());
   if (files.empty()) throw Error(ErrorCode::kNotFound, settings.replay + ": no file to try");
-  Tally tally;
-  Child child;
-  for (uint64_t next = 0; next < files.size();)
-    next = child.run(
-        next, files.size(), [&](uint64_t i) { return files[i]; }, tally);
-  for (auto& [what, why] : tally.failures) what = files[std::stoull(what)];
+  const Folder folder;
+  const ChildrenOptions children{.jobs = settings.jobs,
+                                 .folder = folder.path(),
+                                 .file_of = [&](uint64_t item) { return files[item]; },
+                                 .done_with = [](uint64_t) {},
+                                 .go_on = [](const Tally&) { return true; }};
+  const Tally tally = try_in_children(0, files.size(), children);
+  for (const auto& [item, why] : tally.failures) fmt::print("FAILED {}: {}\n", files[item], why);
   return tally;
 }
 
@@ -271,16 +214,21 @@ int main_of(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   app.add_option("--first", settings.first, "the first seed");
   app.add_option("--trials", settings.trials, "how many files");
+  app.add_option("--jobs", settings.jobs, "child processes at a time")->check(CLI::Range(1, 64));
   app.add_option("--seconds", settings.seconds, "stop after so long");
   app.add_option("--keep", settings.keep, "write the files that failed into this folder");
+  app.add_option("--lists", settings.lists,
+                 "write the kinds of messages, plan steps and layouts to this file");
+  app.add_option("--plant", settings.plant, "do something wrong, to be found")
+      ->check(CLI::IsMember({"abort", "buffer", "heap", "undefined"}));
   app.add_option("--replay", settings.replay, "try the files in this folder instead")
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);  // threads do not survive a fork
-  const auto began = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   const Tally tally = settings.replay.empty() ? fuzz(settings) : replay(settings);
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - began;
-  report(tally, elapsed.count());
+  if (!settings.lists.empty()) write_lists(tally, settings.lists);
+  report(tally, watch.seconds());
   return tally.failures.empty() && tally.trials > 0 ? 0 : 1;
 }
 

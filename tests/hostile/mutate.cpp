@@ -52,7 +52,7 @@ void mutate_number(nlohmann::json& place, Dice& dice) {
   static const std::vector<int64_t> others = {
       0, 1, -1, 2, 3, 5, 8, 64, 255, 65536, -7, 2147483648, 4611686018427387904, INT64_MAX, INT64_MIN};
   const int64_t value = place.is_number_integer() ? place.get<int64_t>() : 0;
-  place = dice.chance(40) ? value + (dice.chance(50) ? 1 : -1) : dice.one_of(others);
+  place = dice.chance(40) ? wrapping_add(value, dice.chance(50) ? 1 : -1) : dice.one_of(others);
 }
 
 void mutate_metadata(HtParts& parts, Dice& dice) {

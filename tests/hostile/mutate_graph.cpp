@@ -94,7 +94,8 @@ std::string other_number(const std::string& old, Dice& dice) {
   if (dice.chance(40)) {
     try {
       const int64_t value = std::stoll(old);
-      const int64_t changes[] = {value + 1, value - 1, value / 2, -value};
+      const int64_t changes[] = {wrapping_add(value, 1), wrapping_add(value, -1), value / 2,
+                                 wrapping_negate(value)};
       return std::to_string(changes[dice.pick(4)]);
     } catch (const std::exception&) {
       // longer than an integer: one of the fixed ones

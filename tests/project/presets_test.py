@@ -18,6 +18,7 @@ WANTED = {
     "no-torch": {"CMAKE_BUILD_TYPE": "Release", "HALFTONE_TORCH": "OFF"},
     "asan": {"HALFTONE_TORCH": "OFF", "HALFTONE_SANITIZE": "address,undefined"},
     "tsan": {"HALFTONE_TORCH": "OFF", "HALFTONE_SANITIZE": "thread"},
+    "asan-torch": {"CMAKE_BUILD_TYPE": "Release", "HALFTONE_SANITIZE": "address,undefined,float-cast-overflow"},
 }
 
 

@@ -26,20 +26,37 @@ os.environ.setdefault("HALFTONE_BUSY", "ignore")
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 
-def rewrite_ht(source, target, changes):
-    """A copy of a .ht file (version 2) with other metadata and right digests: what an attacker can write."""
-    data = source.read_bytes()
+def read_ht(path):
+    """The header of a .ht file as JSON, and what follows it."""
+    data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
-    header = json.loads(data[8 : 8 + length])
-    begin, end = header["__halftone__.digests"]["data_offsets"]
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def rewrite_ht(source, target, changes, patches=(), renamed=()):
+    """A copy of a .ht file (version 2) with other metadata and right digests: what an attacker can write.
+
+    `patches`: (tensor, offset, bytes), written over what the tensor holds. `renamed`: old and new names of tensors.
+    """
+    header, data = read_ht(source)
+    begin = header["__halftone__.digests"]["data_offsets"][0]
+    content = bytearray(data[:begin])
+    for tensor, offset, new in patches:
+        at = header[tensor]["data_offsets"][0] + offset
+        content[at : at + len(new)] = new
     header["__metadata__"].update(changes)
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % 64)
-    covered = len(text).to_bytes(8, "little") + text + data[8 + length :][:begin]
-    rows = [hashlib.sha256(covered[i : i + 2**22]).digest() for i in range(0, len(covered), 2**22)]
-    rows.append(hashlib.sha256(b"".join(rows)).digest())
-    assert 32 * len(rows) == end - begin, "the header needs a chunk more"
-    whole = covered + b"".join(rows)
+    header = {dict(renamed).get(name, name): entry for name, entry in header.items()}
+    rows, digests = 2, None
+    while digests is None or len(digests) != rows:  # their number is in the header that they cover
+        rows, end = len(digests) if digests else rows, begin + 32 * (len(digests) if digests else rows)
+        header["__halftone__.digests"] = {"dtype": "U8", "shape": [rows, 32], "data_offsets": [begin, end]}
+        header["__halftone__.sha256"] = {"dtype": "U8", "shape": [32], "data_offsets": [end, end + 32]}
+        text = json.dumps(header, separators=(",", ":")).encode()
+        text += b" " * (-(8 + len(text)) % 64)
+        covered = len(text).to_bytes(8, "little") + text + bytes(content)
+        digests = [hashlib.sha256(covered[i : i + 2**22]).digest() for i in range(0, len(covered), 2**22)]
+        digests.append(hashlib.sha256(b"".join(digests)).digest())
+    whole = covered + b"".join(digests)
     target.write_bytes(whole + hashlib.sha256(whole).digest())
 
 

@@ -1,0 +1,208 @@
+#include "children.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+
+#include "compiler/executor/guarded_memory.h"
+#include "halftone/error.h"
+#include "halftone/limits.h"
+#include "trial.h"
+
+#ifdef __SANITIZE_ADDRESS__
+// libtorch is not instrumented: vectors that it fills look overrun, its globals doubled. Its caches leak by
+// intention. Too large an allocation is the caller's error, as without the sanitizer.
+extern "C" const char* __asan_default_options() {
+  return "detect_leaks=0:detect_odr_violation=0:detect_container_overflow=0:alloc_dealloc_mismatch=0:"
+         "allocator_may_return_null=1:malloc_context_size=4:quarantine_size_mb=32:exitcode=99";
+}
+extern "C" const char* __ubsan_default_options() {
+  return "print_stacktrace=1";
+}
+#endif
+
+namespace halftone::hostile {
+namespace {
+
+constexpr unsigned kSecondsOfOne = 20;
+constexpr uint64_t kMemory = uint64_t{12} << 30;  ///< that a child may take more than its parent has
+constexpr uint64_t kBatch = 500;                  ///< of one child
+
+struct Range {
+  uint64_t begin = 0, end = 0;
+};
+
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return text.substr(0, 600);
+}
+
+/// A limit of the whole address space, of which sanitizers take terabytes.
+void limit_memory() {
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + kMemory;
+  const rlimit memory{bytes, bytes}, no_core{0, 0};
+  setrlimit(RLIMIT_AS, &memory);
+  setrlimit(RLIMIT_CORE, &no_core);
+}
+
+/// What a sanitizer or an abort says, in a line.
+std::string last_words(const std::string& path) {
+  std::ifstream file(path);
+  std::string line, last;
+  while (std::getline(file, line)) {
+    if (line.find("SUMMARY: ") != std::string::npos) return " " + one_line(line);
+    if (line.find("runtime error: ") != std::string::npos) return " " + one_line(line);
+    if (!line.empty()) last = line;
+  }
+  return last.empty() ? "" : " " + one_line(last);
+}
+
+/// One child and the lines that it sends: outcome, item, detail; "s" and a step; "l" and a layout.
+class Child {
+ public:
+  Child(Range range, const ChildrenOptions& options, size_t number)
+      : range_(range),
+        options_(options),
+        errors_(fmt::format("{}/stderr.{}", options.folder, number)),
+        current_(static_cast<uint64_t*>(
+            mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
+    int ends[2];
+    if (current_ == MAP_FAILED || pipe(ends) != 0) throw Error(ErrorCode::kIo, "no memory for a child");
+    *current_ = range.begin;
+    pid_ = fork();
+    if (pid_ < 0) throw Error(ErrorCode::kIo, "fork failed");
+    if (pid_ == 0) {
+      close(ends[0]);
+      work(ends[1]);
+    }
+    close(ends[1]);
+    in_ = ends[0];
+  }
+  ~Child() {
+    close(in_);
+    munmap(current_, sizeof(uint64_t));
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  int descriptor() const { return in_; }
+
+  /// Reads what there is; false when the child has nothing more to say.
+  bool read_some(Tally& tally) {
+    char bytes[1 << 16];
+    const ssize_t count = read(in_, bytes, sizeof bytes);
+    if (count <= 0) return false;
+    unread_.append(bytes, static_cast<size_t>(count));
+    size_t begin = 0;
+    for (size_t end; (end = unread_.find('\n', begin)) != std::string::npos; begin = end + 1)
+      read_line(unread_.substr(begin, end - begin), tally);
+    unread_.erase(0, begin);
+    return true;
+  }
+
+  /// Waits for its end; gives what is left to try.
+  Range finish(Tally& tally) {
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {range_.end, range_.end};
+    std::string why = WIFSIGNALED(status) ? (WTERMSIG(status) == SIGALRM
+                                                 ? fmt::format("did not end in {} s", kSecondsOfOne)
+                                                 : fmt::format("ended by signal {}", WTERMSIG(status)))
+                                          : fmt::format("exit code {}", WEXITSTATUS(status));
+    tally.add_crash(*current_, why + last_words(errors_));
+    return {*current_ + 1, range_.end};
+  }
+
+ private:
+  [[noreturn]] void work(int out) {
+    limit_memory();
+    const int errors = open(errors_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (errors < 0 || dup2(errors, STDERR_FILENO) < 0) _exit(1);
+    compiler::set_guarded_plan_memory(true);
+    set_max_steps(2000);  // each takes a mapping or two here
+    FILE* lines = fdopen(out, "w");
+    for (uint64_t item = range_.begin; item < range_.end; ++item) {
+      *current_ = item;
+      const std::string path = options_.file_of(item);
+      alarm(kSecondsOfOne);
+      const TrialResult result = try_file(path);
+      alarm(0);
+      for (const std::string& step : result.steps) fmt::print(lines, "s\t{}\n", one_line(step));
+      for (const std::string& layout : result.layouts) fmt::print(lines, "l\t{}\n", one_line(layout));
+      fmt::print(lines, "{}\t{}\t{}\n", static_cast<int>(result.outcome), item, one_line(result.detail));
+      std::fflush(lines);
+      options_.done_with(item);
+    }
+    _exit(0);
+  }
+
+  void read_line(const std::string& line, Tally& tally) {
+    const size_t tab = line.find('\t');
+    if (tab == std::string::npos) return;
+    const std::string head = line.substr(0, tab), rest = line.substr(tab + 1);
+    if (head == "s") {
+      result_.steps.insert(rest);
+    } else if (head == "l") {
+      result_.layouts.insert(rest);
+    } else {
+      const size_t second = rest.find('\t');
+      result_.outcome = static_cast<TrialResult::Outcome>(std::stoi(head));
+      result_.detail = rest.substr(second + 1);
+      tally.add(std::stoull(rest.substr(0, second)), result_);
+      result_ = {};
+    }
+  }
+
+  Range range_;
+  const ChildrenOptions& options_;
+  std::string errors_;
+  uint64_t* current_;  ///< shared with the child: what it is doing now
+  pid_t pid_ = -1;
+  int in_ = -1;
+  std::string unread_;
+  TrialResult result_;
+};
+
+}  // namespace
+
+Tally try_in_children(uint64_t begin, uint64_t end, const ChildrenOptions& options) {
+  Tally tally;
+  Range rest{begin, end};
+  std::vector<std::unique_ptr<Child>> children(options.jobs);
+  std::vector<Range> left(options.jobs);
+  while (true) {
+    std::vector<pollfd> waiting;
+    for (size_t i = 0; i < children.size(); ++i) {
+      if (!children[i] && left[i].begin == left[i].end && rest.begin < rest.end && options.go_on(tally)) {
+        left[i] = {rest.begin, std::min(rest.end, rest.begin + kBatch)};
+        rest.begin = left[i].end;
+      }
+      if (!children[i] && left[i].begin < left[i].end)
+        children[i] = std::make_unique<Child>(left[i], options, i);
+      waiting.push_back({children[i] ? children[i]->descriptor() : -1, POLLIN, 0});
+    }
+    if (std::none_of(children.begin(), children.end(), [](const auto& child) { return child != nullptr; }))
+      return tally;
+    poll(waiting.data(), waiting.size(), -1);
+    for (size_t i = 0; i < children.size(); ++i) {
+      if (!children[i] || waiting[i].revents == 0 || children[i]->read_some(tally)) continue;
+      left[i] = children[i]->finish(tally);
+      children[i].reset();
+    }
+  }
+}
+
+}  // namespace halftone::hostile

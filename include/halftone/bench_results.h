@@ -50,9 +50,9 @@ struct BenchRow {
   std::string mode = "inference";  ///< or "training"
   std::string scheme = "noquant";
   std::string backend = "halftone";
-  std::string accuracy;                       ///< one of accuracy_words(), or "" where it was not looked at
-  std::optional<double> speedup;              ///< baseline's median time / ours
-  std::optional<double> abs_latency;          ///< our median time, ms
+  std::string accuracy;               ///< one of accuracy_words(), or "" where it was not looked at
+  std::optional<double> speedup;      ///< median of the baseline's times divided by ours, round by round
+  std::optional<double> abs_latency;  ///< our median time, ms
   std::optional<double> compilation_latency;  ///< s
   std::optional<double> compression_ratio;    ///< eager_peak_mem / halftone_peak_mem
   std::optional<double> eager_peak_mem;       ///< GB (10^9 bytes)
@@ -61,6 +61,9 @@ struct BenchRow {
   std::optional<int64_t> bytes;               ///< of the weights as they are stored
   std::optional<int64_t> unsupported_ops;     ///< operators that the backend left to the interpreter
   std::optional<double> spread;               ///< (p90 - p10) / median of our times
+  std::optional<double> speedup_low;          ///< of the speed-up's interval (95 %)
+  std::optional<double> speedup_high;         ///< nothing: too few rounds for an upper end
+  std::optional<int64_t> rounds;              ///< undisturbed ones
   std::string error;                          ///< what a crash, time-out or failure said
   std::vector<BenchLayer> layers;             ///< JSON only
   std::vector<BenchChoice> plan;              ///< JSON only

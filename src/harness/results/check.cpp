@@ -201,6 +201,9 @@ std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected, s
       kept.speedup = old->second->speedup;
       kept.abs_latency = old->second->abs_latency;
       kept.spread = old->second->spread;
+      kept.speedup_low = old->second->speedup_low;
+      kept.speedup_high = old->second->speedup_high;
+      kept.rounds = old->second->rounds;
     }
     rows.push_back(std::move(kept));
   }

@@ -182,5 +182,15 @@ TEST(BenchCompare, MeansAreOfWhatBothHave) {
   EXPECT_EQ(compare_bench({}, {}), "no row is in both\n");
 }
 
+TEST(DescribeBench, SpeedUpsHaveTheirIntervalAndCount) {
+  std::vector<BenchRow> rows = {full_row("a"), full_row("b")};
+  rows[1].speedup_high = std::nullopt;
+  rows[1].rounds = 3;
+  const std::string text = describe_bench(rows);
+  EXPECT_THAT(text, testing::HasSubstr("1.75x ±0.05"));
+  EXPECT_THAT(text, testing::HasSubstr("1.75x ±?"));
+  EXPECT_THAT(text, testing::HasSubstr("median of 3 to 40 rounds"));
+}
+
 }  // namespace
 }  // namespace halftone

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/errors.h"
 #include "halftone/bench_results.h"
@@ -105,6 +106,27 @@ std::string compared_means(const std::vector<std::pair<const BenchRow*, const Be
   return "\n" + render_table(columns, rows, width);
 }
 
+/// "1.75x ±0.05": with the farther end of the interval; "±?" where there were too few rounds for one.
+std::string speedup_of(const BenchRow& row) {
+  if (!row.speedup || !row.speedup_low) return fixed(row.speedup, 3, "x");
+  if (!row.speedup_high) return fmt::format("{:.2f}x ±?", *row.speedup);
+  return fmt::format("{:.2f}x ±{:.2f}", *row.speedup,
+                     std::max(*row.speedup - *row.speedup_low, *row.speedup_high - *row.speedup));
+}
+
+/// What the speed-ups rest on; nothing where none was measured.
+std::string rounds_of(std::span<const BenchRow> rows) {
+  int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
+  for (const BenchRow& row : rows) {
+    if (!row.rounds) continue;
+    fewest = std::min(fewest, *row.rounds);
+    most = std::max(most, *row.rounds);
+  }
+  if (most == 0) return "";
+  const std::string count = fewest == most ? fmt::to_string(most) : fmt::format("{} to {}", fewest, most);
+  return fmt::format("speed-up: median of {} rounds, ± the 95 % interval\n", count);
+}
+
 }  // namespace
 
 std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow> b, int width) {
@@ -151,7 +173,7 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
   std::vector<Row> lines;
   for (const BenchRow& row : rows) {
     lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row),
-                     row.accuracy.empty() ? "-" : terminal_text(row.accuracy, 40), fixed(row.speedup, 3, "x"),
+                     row.accuracy.empty() ? "-" : terminal_text(row.accuracy, 40), speedup_of(row),
                      fixed(row.abs_latency, 2), fixed(row.cosine, 5),
                      row.bytes ? describe_bytes(*row.bytes) : "-", fixed(row.compilation_latency, 1)});
     if (unsupported) lines.back().push_back(row.unsupported_ops ? fmt::to_string(*row.unsupported_ops) : "-");
@@ -163,6 +185,7 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
                         terminal_text(mean.scheme, 40), terminal_text(mean.backend, 40),
                         fixed(mean.speedup, 3, "x"), mean.rows, left_out);
   }
+  text += rounds_of(rows);
   for (const BenchRow& row : rows) {
     if (!row.error.empty()) text += wrap(describe_key(row) + ": " + terminal_text(row.error, 300), width);
   }

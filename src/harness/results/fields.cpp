@@ -51,6 +51,9 @@ constexpr std::array kRowFields = {
     Field<BenchRow>{"bytes", &BenchRow::bytes, false, 0},
     Field<BenchRow>{"unsupported_ops", &BenchRow::unsupported_ops, false, 0},
     Field<BenchRow>{"spread", &BenchRow::spread, false, 0},
+    Field<BenchRow>{"speedup_low", &BenchRow::speedup_low, false, 0},
+    Field<BenchRow>{"speedup_high", &BenchRow::speedup_high, false, 0},
+    Field<BenchRow>{"rounds", &BenchRow::rounds, false, 0},
     Field<BenchRow>{"error", &BenchRow::error},
 };
 

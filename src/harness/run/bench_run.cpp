@@ -108,6 +108,10 @@ void measure_bench(BenchRun& run, Contestant eager, Contestant candidate) {
   run.row.speedup = paired_ratio(measured.rows.at(0), ours);
   run.row.abs_latency = ours.median;
   run.row.spread = (ours.p90 - ours.p10) / ours.median;
+  const Interval interval = paired_interval(measured.rows.at(0), ours);
+  run.row.speedup_low = interval.low;
+  if (!interval.is_open()) run.row.speedup_high = interval.high;
+  run.row.rounds = measured.rounds;
 }
 
 void judge_bench(BenchRun& run, const Accuracy& accuracy) {

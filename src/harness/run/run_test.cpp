@@ -46,6 +46,9 @@ void expect_measured(const BenchRow& row) {
   EXPECT_GT(row.abs_latency.value(), 0);
   EXPECT_GT(row.compilation_latency.value(), 0);
   EXPECT_GE(row.spread.value(), 0);
+  EXPECT_LE(row.speedup_low.value(), *row.speedup);
+  EXPECT_GE(row.speedup_high.value_or(*row.speedup), *row.speedup);
+  EXPECT_GT(row.rounds.value(), 0);
   EXPECT_GT(row.eager_peak_mem.value(), 0);
   EXPECT_GT(row.halftone_peak_mem.value(), 0);
   EXPECT_NEAR(row.compression_ratio.value(), *row.eager_peak_mem / *row.halftone_peak_mem, 1e-9);

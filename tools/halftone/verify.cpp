@@ -111,9 +111,9 @@ std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
   text +=
       fmt::format("  format    .ht version {}, written by {}{}\n", info.version, printable(info.written_by),
                   info.needs.empty() ? "" : fmt::format(", needs Halftone ≥ {}", printable(info.needs)));
-  text += fmt::format("  holds     a {}: {} tensors, {} quantized layers, {}\n", printable(info.kind),
+  text += fmt::format("  holds     a {}: {} tensors, {} quantized layer{}, {}\n", printable(info.kind),
                       with_commas(static_cast<int64_t>(info.tensors)), info.configs.size(),
-                      describe_bytes(info.bytes));
+                      info.configs.size() == 1 ? "" : "s", describe_bytes(info.bytes));
   text += describe_backend(info);
   const std::string chunks =
       info.chunks == 0 ? "" : fmt::format(", and of {} chunk{}", info.chunks, info.chunks == 1 ? "" : "s");

@@ -18,6 +18,7 @@ std::string read_text_file(const std::string& path, size_t most = kLongestTextFi
 /// for the size.
 std::string read_file_start(const std::string& path, size_t bytes);
 
+inline constexpr std::string_view kUnknownFileKind = "a file of an unknown kind";
 /// What a file with these first bytes seems to be, for messages: "a Python pickle", "an empty file".
 std::string_view file_kind(std::string_view head);
 

@@ -1,4 +1,6 @@
 // What a file seems to be, for messages about files that were given in the wrong place.
+#include <algorithm>
+
 #include "archive/safetensors_format.h"
 #include "halftone/text_file.h"
 
@@ -17,7 +19,9 @@ std::string_view file_kind(std::string_view head) {
     return "a program or shared library";
   if (head.size() > kSafetensorsLengthSize && head[kSafetensorsLengthSize] == '{')
     return "a safetensors file";
-  return "a file of an unknown kind";
+  const auto is_text = [](char c) { return (c >= ' ' && c <= '~') || c == '\n' || c == '\r' || c == '\t'; };
+  if (std::all_of(head.begin(), head.end(), is_text)) return "a text file";
+  return kUnknownFileKind;
 }
 
 }  // namespace halftone

@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "backend/graph_case.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -59,8 +60,8 @@ std::optional<std::string> tensor_difference(const at::Tensor& result, const at:
   if (result.defined() != expected.defined()) return "is there in one of the two only";
   if (!expected.defined()) return std::nullopt;
   if (result.scalar_type() != expected.scalar_type() || result.sizes() != expected.sizes()) {
-    return fmt::format("is {} [{}] instead of {} [{}]", c10::toString(result.scalar_type()),
-                       fmt::join(result.sizes(), ", "), c10::toString(expected.scalar_type()),
+    return fmt::format("is {} [{}] instead of {} [{}]", dtype_text(result.scalar_type()),
+                       fmt::join(result.sizes(), ", "), dtype_text(expected.scalar_type()),
                        fmt::join(expected.sizes(), ", "));
   }
   if (!expected.is_floating_point() && !expected.is_complex()) {

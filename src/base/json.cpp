@@ -43,6 +43,9 @@ class LimitedBuilder : public nlohmann::json_sax<json> {
     // The library quotes the text it stopped at, which may be broken UTF-8 and would break whoever prints the
     // message.
     std::string reason = cause.what();
+    // "[json.exception.parse_error.101] parse error at line 1, column 1: ": the place is said already.
+    if (const size_t place = reason.find(": "); reason.starts_with("[json.") && place != std::string::npos)
+      reason.erase(0, place + 2);
     for (char& c : reason) c = c >= ' ' && c <= '~' ? c : '?';
     fail(ErrorCode::kCorruptFile, "{}: byte {}: {}", file_, position, reason);
   }

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "graph/operators.h"
 
 namespace halftone {
@@ -137,7 +138,7 @@ std::string insert_autocast(Graph& graph, ScalarType region, std::string_view ta
     plain_dtypes = plain_dtypes || (dtype && any_has_dtype(operands, recorded));
     if (!plain_dtypes || contains(kOpaque, target)) {
       return fmt::format("autocast to {} gives {} in a way that casts around the operator cannot",
-                         c10::toString(region), c10::toString(recorded));
+                         dtype_text(region), dtype_text(recorded));
     }
     const bool all_low = std::none_of(operands.begin(), operands.end(), [&](Value* value) {
       return is_eligible(*value) && value->meta()->dtype != region;

@@ -89,10 +89,10 @@ std::vector<Case> shape_cases() {
   };
   return {
       {"declared_larger", sizes("linear", 4096), kCorruptFile,
-       "is declared as Float [3, 4096], the operator gives Float [3, 4]"},
+       "is declared as float32 [3, 4096], the operator gives float32 [3, 4]"},
       {"declared_smaller", sizes("mul_2", 1), kCorruptFile, "aten::mul.Tensor"},
       {"declared_otherwise", in_graph([](json& graph) { graph["tensor_values"]["linear"]["dtype"] = 8; }),
-       kCorruptFile, "is declared as Double"},
+       kCorruptFile, "is declared as float64"},
   };
 }
 

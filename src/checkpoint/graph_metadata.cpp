@@ -11,6 +11,7 @@
 #include "checkpoint/guarded.h"
 #include "checkpoint/ht_json.h"
 #include "graph/allowed_operators.h"
+#include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
@@ -93,8 +94,8 @@ class FitCheck {
     std::vector<std::string> sizes;
     for (const SymExpr& size : meta.sizes) sizes.push_back(size.to_string());
     report("the {} {} is {} [{}] in the file, {} [{}] in the graph", to_string(input.kind),
-           quote_text(input.target), c10::toString(scalar_type_of(place.dtype)), fmt::join(place.sizes, ", "),
-           c10::toString(meta.dtype), fmt::join(sizes, ", "));
+           quote_text(input.target), dtype_text(scalar_type_of(place.dtype)), fmt::join(place.sizes, ", "),
+           dtype_text(meta.dtype), fmt::join(sizes, ", "));
   }
 
   /// The nesting must have as many leaves as the graph has inputs and outputs of the user.

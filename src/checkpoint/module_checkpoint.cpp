@@ -12,6 +12,7 @@
 #include "checkpoint/packed_blocks.h"
 #include "checkpoint/quantized_records.h"
 #include "checkpoint/versions.h"
+#include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 #include "halftone/checkpoint.h"
 #include "halftone/quantized_tensor.h"
@@ -43,8 +44,7 @@ QuantizedRecord add_quantized(const std::string& name, const at::Tensor& tensor,
     fail(ErrorCode::kUnsupported, "{}: a transposed view of a quantized weight cannot be saved", name);
   const QuantizedWeight& weight = quantized_weight_of(tensor);
   const auto dtype = try_dtype_of(weight.dtype);
-  if (!dtype)
-    fail(ErrorCode::kUnsupported, "{}: files have no dtype for {}", name, c10::toString(weight.dtype));
+  if (!dtype) fail(ErrorCode::kUnsupported, "{}: files have no dtype for {}", name, dtype_text(weight.dtype));
   for (const auto& [part, stored] : weight.parts) collector.add(part, stored, part_name(name, part));
   return {name, weight.config.to_json(), weight.sizes, *dtype, std::vector<HtRecord>(weight.parts.size())};
 }
@@ -137,9 +137,8 @@ class ModuleLoader {
     const at::Tensor& handle = found->second;
     if (value.scalar_type() != handle.scalar_type() || value.sizes() != handle.sizes()) {
       differences_.push_back(fmt::format("{} is {} [{}] in the file, {} [{}] in the module", quote_text(name),
-                                         c10::toString(value.scalar_type()), fmt::join(value.sizes(), ", "),
-                                         c10::toString(handle.scalar_type()),
-                                         fmt::join(handle.sizes(), ", ")));
+                                         dtype_text(value.scalar_type()), fmt::join(value.sizes(), ", "),
+                                         dtype_text(handle.scalar_type()), fmt::join(handle.sizes(), ", ")));
       return;
     }
     assignments_.push_back({name, handle, value, requires_grad, std::move(source)});

@@ -70,7 +70,7 @@ TEST_F(ModuleCheckpoint, ListsAllDifferencesAndChangesNothing) {
   for (const auto& [name, tensor] : before) values.emplace(name, tensor.detach().clone());
   const std::string message = message_of(ErrorCode::kInvalidArgument, [&] { load_module(other, path()); });
   EXPECT_THAT(message,
-              HasSubstr("\"first.weight\" is Float [32, 64] in the file, Float [32, 16] in the module"));
+              HasSubstr("\"first.weight\" is float32 [32, 64] in the file, float32 [32, 16] in the module"));
   EXPECT_THAT(message, HasSubstr("\"third.tied_weight\" is not in the module"));
   EXPECT_THAT(message, HasSubstr("\"third.other_weight\" is not in the file"));
   for (const auto& [name, tensor] : before) EXPECT_TRUE(tensor.detach().equal(values.at(name))) << name;

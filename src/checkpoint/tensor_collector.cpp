@@ -9,6 +9,7 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/stored_tensors.h"
+#include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
@@ -66,7 +67,7 @@ void require_plain(const std::string& name, const at::Tensor& tensor) {
   if (!tensor.device().is_cpu() || !tensor.has_storage())
     refuse(fmt::format("it is on {}", tensor.device().str()));
   if (tensor.is_quantized() || !try_dtype_of(tensor.scalar_type()))
-    refuse(fmt::format("files have no dtype for {}", c10::toString(tensor.scalar_type())));
+    refuse(fmt::format("files have no dtype for {}", dtype_text(tensor.scalar_type())));
 }
 
 }  // namespace

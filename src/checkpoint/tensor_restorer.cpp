@@ -5,6 +5,7 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/stored_tensors.h"
+#include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
@@ -52,7 +53,7 @@ at::Tensor TensorRestorer::restore(const HtRecord& record) {
   if (!record.requires_grad) return tensor;
   if (!tensor.is_floating_point() && !tensor.is_complex()) {
     fail(ErrorCode::kCorruptFile, "{}: tensor {}: {} cannot require gradients", file_.name(),
-         quote_text(record.name), c10::toString(dtype));
+         quote_text(record.name), dtype_text(dtype));
   }
   return tensor.set_requires_grad(true);
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/autocast_mode.h>
 
+#include "graph/dtype_text.h"
+
 namespace halftone {
 
 WithoutAutocastCache::WithoutAutocastCache() : before_(at::autocast::is_autocast_cache_enabled()) {
@@ -17,7 +19,7 @@ std::optional<c10::ScalarType> autocast_dtype() {
 }
 
 std::string describe_autocast(const std::optional<c10::ScalarType>& dtype) {
-  return dtype ? std::string("on (") + c10::toString(*dtype) + ")" : "off";
+  return dtype ? std::string("on (") + dtype_text(*dtype) + ")" : "off";
 }
 
 }  // namespace halftone

@@ -11,6 +11,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "graph/input_check.h"
 #include "graph/meta_call.h"
 #include "graph/operands.h"
@@ -68,7 +69,7 @@ std::optional<std::vector<int64_t>> try_sizes(const TensorMeta& meta, const Symb
 }
 
 std::string shape_text(c10::ScalarType dtype, c10::IntArrayRef sizes) {
-  return fmt::format("{} [{}]", c10::toString(dtype), fmt::join(sizes, ", "));
+  return fmt::format("{} [{}]", dtype_text(dtype), fmt::join(sizes, ", "));
 }
 
 /// Nothing where none are declared, one cannot be evaluated or is negative.

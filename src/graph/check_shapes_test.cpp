@@ -43,7 +43,7 @@ TEST(CheckShapes, OtherSizesAreAnErrorThatNamesBoth) {
                [] { check_shapes(*module_of("aten::cat([%x, %x], 1)", "f32[4, 6]")); });
   expect_error(ErrorCode::kInvalidArgument, {"aten::embedding", "[3, 40]", "[3, 4]"},
                [] { check_shapes(*module_of("aten::embedding(%w, %i)", "f32[3, 40]")); });
-  expect_error(ErrorCode::kInvalidArgument, {"Double [4, 6]", "Float [4, 6]"},
+  expect_error(ErrorCode::kInvalidArgument, {"float64 [4, 6]", "float32 [4, 6]"},
                [] { check_shapes(*module_of("aten::gelu(%x)", "f64[4, 6]")); });
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "graph/dtype_text.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
 #include "halftone/tensor_file.h"
@@ -48,8 +49,8 @@ namespace {
 void require_same_form(std::string_view name, const at::Tensor& old_tensor, const at::Tensor& tensor) {
   if (tensor.scalar_type() != old_tensor.scalar_type() || tensor.sizes() != old_tensor.sizes()) {
     fail(ErrorCode::kInvalidArgument, "tensor \"{}\": expected {} [{}], found {} [{}]", name,
-         c10::toString(old_tensor.scalar_type()), fmt::join(old_tensor.sizes(), ", "),
-         c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+         dtype_text(old_tensor.scalar_type()), fmt::join(old_tensor.sizes(), ", "),
+         dtype_text(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
   }
 }
 

@@ -3,7 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "graph/operands.h"
+#include "halftone/check_inputs.h"
 
 namespace halftone {
 
@@ -78,7 +80,7 @@ void InputCheck::check_one(const Expected& expected, const c10::IValue& input, S
   const at::Tensor& tensor = input.toTensor();
   if (tensor.scalar_type() != expected.meta->dtype) {
     fail(ErrorCode::kGuard, "input \"{}\": expected dtype {}, found {}", expected.name,
-         c10::toString(expected.meta->dtype), c10::toString(tensor.scalar_type()));
+         dtype_text(expected.meta->dtype), dtype_text(tensor.scalar_type()));
   }
   const auto& sizes = expected.meta->sizes;
   if (std::cmp_not_equal(tensor.dim(), sizes.size())) {
@@ -143,6 +145,10 @@ void InputCheck::settle(std::vector<Pending> pending, SymbolBindings& bindings) 
            size.expression->to_string(), size.found);
     }
   }
+}
+
+void check_inputs(const GraphModule& module, const std::vector<c10::IValue>& inputs) {
+  InputCheck(module).check(inputs);
 }
 
 }  // namespace halftone

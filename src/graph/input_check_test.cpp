@@ -40,7 +40,7 @@ TEST(InputCheck, NamesInputAndDimension) {
               HasSubstr("input \"y\", dimension 0: expected 8 (2*s0), found 9"));
   EXPECT_THAT(refusal(at::zeros({4}), ints(8)), HasSubstr("input \"x\": expected 2 dimensions, found 1"));
   EXPECT_THAT(refusal(at::zeros({4, 3}), at::zeros({8})),
-              HasSubstr("input \"y\": expected dtype Long, found Float"));
+              HasSubstr("input \"y\": expected dtype int64, found float32"));
 }
 
 TEST(InputCheck, ChecksRangesAtBothEndsAndGuards) {

@@ -12,6 +12,7 @@
 
 #include "base/checked.h"
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -218,7 +219,7 @@ void require_memory_for(const at::Tensor& tensor) {
   const auto bytes = last && *last < INT64_MAX ? checked_mul(*last + 1, element) : std::nullopt;
   if (whole && bytes && (tensor.numel() == 0 || std::cmp_less_equal(*bytes, machine_memory()))) return;
   fail(ErrorCode::kInvalidArgument, "a tensor {} [{}] needs more memory than this machine has",
-       c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
+       dtype_text(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "));
 }
 
 }  // namespace halftone

@@ -137,7 +137,7 @@ TEST(GraphModule, NamesTheNearestTensorAndChecksForm) {
               HasSubstr("did you mean \"encoder.weight\""));
   EXPECT_THAT(
       message_of(ErrorCode::kInvalidArgument, [&] { module->set_tensor("encoder.weight", at::ones({3})); }),
-      HasSubstr("expected Float [2], found Float [3]"));
+      HasSubstr("expected float32 [2], found float32 [3]"));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "archive/numpy.h"
 #include "archive/safetensors.h"
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 
 namespace halftone {
@@ -67,7 +68,7 @@ void save_tensors(const std::string& path, const TensorMap& tensors,
     const auto dtype = try_dtype_of(tensor.scalar_type());
     if (!dtype) {
       fail(ErrorCode::kUnsupported, "tensor \"{}\": safetensors has no dtype for {}", name,
-           c10::toString(tensor.scalar_type()));
+           dtype_text(tensor.scalar_type()));
     }
     kept.push_back(tensor.detach().cpu().resolve_conj().resolve_neg().contiguous());
     const at::Tensor& plain = kept.back();

@@ -102,11 +102,10 @@ std::string TuneReport::to_text() const {
                                       threads, cpu, isa, version),
                           kReportWidth);
   text += shapes_line(shapes);
-  text +=
-      wrap(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
-                       held_out == 1 ? "" : "s",
-                       synthetic > 0 ? fmt::format(" ({} of them synthetic)", synthetic) : "", least_cosine),
-           kReportWidth);
+  text += wrap(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
+                           held_out == 1 ? "" : "s",
+                           synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", least_cosine),
+               kReportWidth);
   std::vector<Row> rows;
   for (const CandidateReport& row : candidates) add_rows(rows, row, shapes);
   text += "\n";

@@ -119,11 +119,10 @@ std::string TunePlan::to_text() const {
                        candidates.size(), time_limit, isolated ? ", each in a child process first" : ""),
            kReportWidth);
   text += shapes_line(shapes);
-  text +=
-      wrap(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
-                       held_out == 1 ? "" : "s",
-                       synthetic > 0 ? fmt::format(" ({} of them synthetic)", synthetic) : "", least_cosine),
-           kReportWidth);
+  text += wrap(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
+                           held_out == 1 ? "" : "s",
+                           synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", least_cosine),
+               kReportWidth);
   text += ranges_text(ranges);
   if (cached) text += wrap("the measurements are in the cache: nothing would be measured", kReportWidth);
   std::vector<Row> rows;

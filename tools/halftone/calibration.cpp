@@ -72,6 +72,7 @@ CalibrationCalls collect_calibration(const GraphModule& module, const std::vecto
         break;
       }
       result.calls.push_back(slice_call(set, entries, begin, end));
+      if (begin == 0) require_fitting(module, set.origin, result.calls.back());
     }
   }
   if (result.calls.empty())

@@ -108,6 +108,23 @@ class Writer(nn.Module):
         return x.sum()
 
 
+class Twice(nn.Module):
+    """The same operator of ATen in several layers."""
+
+    class Layer(nn.Module):
+        def forward(self, x, scale):
+            return x.cumsum(0) * scale
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(self.Layer() for _ in range(4))
+
+    def forward(self, x, scale):
+        for layer in self.layers:
+            x = layer(x, scale)
+        return x
+
+
 class Branch(nn.Module):
     """Control flow, which is not compiled."""
 
@@ -192,6 +209,7 @@ def export_without_samples():
 EXPORTERS = {
     "classifier": export_classifier,
     "block": export_block,
+    "twice": lambda: torch.export.export(Twice(), (torch.ones(3), torch.ones(1))),
     "branch": lambda: torch.export.export(Branch(), (torch.ones(3),)),
     "custom": export_custom,
     "counter": lambda: torch.export.export(Counter(), (torch.ones(3),)),

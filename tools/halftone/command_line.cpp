@@ -72,8 +72,8 @@ void add_model_options(CLI::App& command, ModelOptions& options) {
       ->required()
       ->type_name("");
   add_library_option(command, options.libraries);
-  command.add_flag(
-      "!--no-mmap", options.map,
+  command.add_flag_callback(
+      "--no-mmap", [&options] { options.map = false; },
       "Read the weights instead of mapping the file: needs more memory,\nbut the file may change meanwhile");
   add_steps_option(command, options.max_steps);
 }

@@ -14,6 +14,27 @@ from safetensors.torch import load_file, save_file
 from cli_support import FOLDER, HALFTONE, CliTest, export, main
 
 export("classifier", "counter")
+COMMANDS = ("autoquant", "bench", "compare", "completion", "diagnose", "inspect", "kernels", "minify", "ptq", "quantize", "run", "tune",
+            "verify")
+
+
+def in_terminal(*arguments, columns=100, **env):
+    """What a terminal shows: stdout and stderr."""
+    leader, follower = pty.openpty()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([HALFTONE, *arguments], stdout=follower, stderr=follower, cwd=FOLDER, env=env) as process:
+        os.close(follower)
+        text = b""
+        while True:
+            try:
+                piece = os.read(leader, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            text += piece
+    os.close(leader)
+    return process.returncode, text.decode()
 
 
 class CommandLine(CliTest):
@@ -22,12 +43,15 @@ class CommandLine(CliTest):
         self.assertRegex(self.ok("--version").stdout, rf"^halftone \d+\.\d+\.\d+ \(torch {built_with}\)\n$")
 
     def test_help_has_examples_and_is_a_result(self):
-        for arguments in (["--help"], ["autoquant", "--help"], ["bench", "--help"], ["inspect", "--help"], ["kernels", "--help"],
-                          ["run", "--help"], ["tune", "--help"], ["verify", "--help"]):
+        for arguments in (["--help"], *([command, "--help"] for command in COMMANDS)):
             done = self.ok(*arguments)
             self.assertIn("Examples:\n  halftone ", done.stdout)
             self.assertEqual(done.stderr, "")
             self.assert_narrow(done.stdout)
+
+    def test_help_shows_no_parser_internals(self):
+        self.assertIn("--explain M N K SCHEME  ", self.ok("kernels", "--help").stdout)
+        self.assertIn("  --no-mmap  ", self.ok("run", "--help").stdout)
 
     def test_help_of_run_tells_about_state(self):
         self.assertIn("reset state", self.ok("run", "--help").stdout)
@@ -112,21 +136,17 @@ class Width(CliTest):
         self.assertNotIn(self.NAMES, narrow)
 
     def test_a_terminal_says_it_too(self):
-        leader, follower = pty.openpty()
-        fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 230, 0, 0))
-        subprocess.run([HALFTONE, "inspect", "classifier.pt2"], stdout=follower, cwd=FOLDER, env=self.bare(), timeout=120, check=True)
-        os.close(follower)
-        text = b""
-        while True:
-            try:
-                piece = os.read(leader, 65536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            text += piece
-        os.close(leader)
-        self.assertIn(self.NAMES, text.decode())
+        code, text = in_terminal("inspect", "classifier.pt2", columns=230, **self.bare())
+        self.assertEqual(code, 0)
+        self.assertIn(self.NAMES, text)
+
+    def test_terminals_without_utf8_get_plain_letters(self):
+        for locale, wanted in (("C", "1~32"), ("C.UTF-8", "1…32")):
+            _, text = in_terminal("inspect", "classifier.pt2", **{**self.bare(), "LC_ALL": locale})
+            self.assertIn(wanted, text)
+        self.assertTrue(in_terminal("inspect", "classifier.pt2", **{**self.bare(), "LC_ALL": "C"})[1].isascii())
+        piped = self.ok("inspect", "classifier.pt2", env={**self.bare(), "LC_ALL": "C"})
+        self.assertIn("1…32", piped.stdout)
 
 
 class Outputs(CliTest):
@@ -185,7 +205,15 @@ class Files(CliTest):
         (FOLDER / "model.ht").write_bytes(b"HALFTONE")
         self.fails(1, "run", "model.ht", says=[".ht"])
         (FOLDER / "notes.txt").write_text("hello")
-        self.fails(1, "run", "notes.txt", says=["unknown kind"])
+        self.fails(1, "run", "notes.txt", says=["a text file"])
+        (FOLDER / "notes.pt2").write_text("hello")  # whatever its name
+        self.fails(1, "run", "notes.pt2", says=["not a model", "a text file"])
+        (FOLDER / "noise.bin").write_bytes(bytes(range(1, 200)))
+        self.fails(1, "run", "noise.bin", says=["unknown kind"])
+        self.fails(1, "verify", "classifier.pt2", says=["a zip file", ".pt2"])
+        (FOLDER / "plan.json").write_text("hello")
+        done = self.fails(1, "autoquant", "classifier.pt2", "--plan", "plan.json", "-o", "x.ht", says=["plan.json: byte 1", "invalid literal"])
+        self.assertNotIn("json.exception", done.stderr)
 
     def test_kind_is_told_by_content(self):
         shutil.copy(FOLDER / "counter.pt2", FOLDER / "counter_without_extension")

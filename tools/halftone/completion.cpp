@@ -20,6 +20,7 @@ constexpr const char* kCompletionDescription =
     "zsh: save it as _halftone in a folder of $fpath. fish: save it as\n"
     "~/.config/fish/completions/halftone.fish.";
 constexpr const char* kCompletionExamples = R"(Examples:
+  halftone completion bash > ~/.local/share/bash-completion/completions/halftone
   source <(halftone completion bash)
   halftone completion zsh > ~/.zfunc/_halftone
   halftone completion fish > ~/.config/fish/completions/halftone.fish)";

@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -23,9 +27,38 @@ namespace {
 constexpr auto kFirstDraw = std::chrono::milliseconds(500);
 constexpr auto kRedraw = std::chrono::milliseconds(100);
 
+std::atomic<bool> bar_is_drawn{false};
+
+std::string blank_line();
+
+/// What a terminal of another encoding shows as garbage, in one letter each, so that tables stay in line.
+std::string in_ascii(std::string text) {
+  constexpr std::pair<std::string_view, std::string_view> kLetters[] = {{"…", "~"}, {"×", "x"}, {"≥", ">"},
+                                                                        {"≤", "<"}, {"±", "+"}, {"–", "-"}};
+  for (const auto& [letter, plain] : kLetters) {
+    for (size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at))
+      text.replace(at, letter.size(), plain);
+  }
+  return text;
+}
+
+/// Files and pipes get UTF-8 whatever the locale: programs read them.
+bool shows_utf8(int stream) {
+  if (isatty(stream) != 1) return true;
+  for (const char* variable : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char* value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') continue;
+    const std::string locale(value);
+    return locale.find("UTF") != std::string::npos || locale.find("utf") != std::string::npos;
+  }
+  return false;
+}
+
 void write_line(std::FILE* stream, std::string_view prefix, std::string_view message) {
-  // One write a line, so that lines of several threads do not mix.
-  const std::string line = fmt::format("{}{}\n", prefix, message);
+  // One write a line, so that lines of several threads do not mix; over a progress bar, which comes again.
+  std::string line =
+      fmt::format("{}{}{}\n", bar_is_drawn.exchange(false) ? blank_line() : "", prefix, message);
+  if (!shows_utf8(fileno(stream))) line = in_ascii(std::move(line));
   std::fwrite(line.data(), 1, line.size(), stream);
 }
 
@@ -41,6 +74,10 @@ int terminal_width() {
   return columns == 0 ? kColumns : std::min(columns - 1, kColumns);
 }
 
+std::string blank_line() {
+  return fmt::format("\r{}\r", std::string(static_cast<size_t>(terminal_width()), ' '));
+}
+
 /// COLUMNS says it where it is set, else the terminal; a pipe or a file gets tables whole.
 int result_width() {
   constexpr int kLeast = 40, kMost = 10000;
@@ -51,12 +88,27 @@ int result_width() {
   return terminal > 0 ? std::max(terminal, kLeast) : kWholeTables;
 }
 
+/// A warning that comes again, once for each candidate of a tuning, is said once.
+class SaidOnce {
+ public:
+  bool is_new(std::string_view message) {
+    const std::lock_guard lock(mutex_);
+    return said_.size() >= kMost || said_.emplace(message).second;
+  }
+
+ private:
+  static constexpr size_t kMost = 1000;
+  std::mutex mutex_;
+  std::set<std::string> said_;
+};
+
 }  // namespace
 
 Console::Console(Verbosity verbosity)
     : verbosity_(verbosity), shows_progress_(verbosity != Verbosity::kQuiet && isatty(STDERR_FILENO) == 1) {
   set_page_width(result_width());
-  set_log_sink([verbosity](LogLevel level, std::string_view message) {
+  set_log_sink([verbosity, said = std::make_shared<SaidOnce>()](LogLevel level, std::string_view message) {
+    if (level == LogLevel::kWarning && !said->is_new(message)) return;
     if (level == LogLevel::kError) write_line(stderr, "halftone: error: ", message);
     if (level == LogLevel::kWarning) write_line(stderr, "halftone: warning: ", message);
     if (level == LogLevel::kInfo && verbosity != Verbosity::kQuiet) write_line(stderr, "halftone: ", message);
@@ -70,6 +122,11 @@ Console::~Console() {
 }
 
 void Console::result(std::string_view text) {
+  if (!shows_utf8(STDOUT_FILENO)) {
+    const std::string plain = in_ascii(std::string(text));
+    std::fwrite(plain.data(), 1, plain.size(), stdout);
+    return;
+  }
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -101,13 +158,13 @@ ProgressBar::ProgressBar(const Console& console, std::string what, int64_t total
       next_(Clock::now() + kFirstDraw) {}
 
 ProgressBar::~ProgressBar() {
-  if (drawn_) fmt::print(stderr, "\r{}\r", std::string(terminal_width(), ' '));
+  if (bar_is_drawn.exchange(false)) fmt::print(stderr, "{}", blank_line());
 }
 
 void ProgressBar::update(int64_t done, std::string_view what) {
   if (!enabled_ || Clock::now() < next_) return;
   next_ = Clock::now() + kRedraw;
-  drawn_ = true;
+  bar_is_drawn = true;
   // Padded: the line before may have been longer.
   const int width = terminal_width();
   fmt::print(stderr, "\r{:<{}}", render_progress(done, total_, what.empty() ? what_ : what, width), width);

@@ -59,7 +59,6 @@ class ProgressBar {
   std::string what_;
   int64_t total_;
   bool enabled_;
-  bool drawn_ = false;
   Clock::time_point next_;
 };
 

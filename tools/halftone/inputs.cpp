@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "describe.h"
+#include "halftone/check_inputs.h"
 #include "halftone/error.h"
 #include "halftone/tensor_file.h"
 #include "random_inputs.h"
@@ -128,11 +129,21 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
 }
 
 std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options) {
-  if (options.shapes.empty()) return collect_inputs(module, options.files);
   std::vector<InputSet> sets;
   for (const std::string& shapes : options.shapes)
     sets.push_back({shapes, random_inputs(module, shapes, options.seed + sets.size())});
+  if (options.shapes.empty()) sets = collect_inputs(module, options.files);
+  for (const InputSet& set : sets) require_fitting(module, set.origin, set.values);
   return sets;
+}
+
+void require_fitting(const GraphModule& module, const std::string& origin,
+                     const std::vector<c10::IValue>& values) {
+  try {
+    check_inputs(module, values);
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", origin, error.what()));
+  }
 }
 
 Samples collect_samples(const GraphModule& module, const InputOptions& options) {

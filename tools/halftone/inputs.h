@@ -44,8 +44,13 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
 
 /// The same, or calls of these shapes: values like those of the sample inputs (integers in their range,
 /// floats with their mean and deviation, masks of ones and zeros repeated); where the model has none, zeros
-/// and ones for integers, and -1 to 1 or so for floats. UsageError for what is no shape of an input.
+/// and ones for integers, and -1 to 1 or so for floats. UsageError for what is no shape of an input; what the
+/// model does not take is refused here, by the name of the file.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options);
+
+/// Throws where the model does not take these values; the message begins with their origin.
+void require_fitting(const GraphModule& module, const std::string& origin,
+                     const std::vector<c10::IValue>& values);
 
 /// The same as calls to tune for.
 Samples collect_samples(const GraphModule& module, const InputOptions& options);

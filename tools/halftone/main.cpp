@@ -48,6 +48,14 @@ class SummaryFormatter : public CLI::Formatter {
                              column_width_);
     return line.str();
   }
+
+  /// Without the parser's own count: "M N K SCHEME x 4".
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string text = CLI::Formatter::make_option_opts(option);
+    const std::string count = fmt::format(" x {}", option->get_expected_min());
+    const size_t place = option->get_expected_min() > 1 ? text.find(count) : std::string::npos;
+    return place == std::string::npos ? text : text.substr(0, place) + text.substr(place + count.size());
+  }
 };
 
 /// One paragraph: torch's messages come with blank lines and trailing spaces.

@@ -112,19 +112,24 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
   console.result(wrap(describe(found.failure), kColumns) + wrap(summary, kColumns) + "\n" + narrow(text));
 }
 
-void check(const MinifyRequest& options, const CommonOptions& common, Console& console) {
+/// The exit code: 1 as long as the backend fails.
+int check(const MinifyRequest& options, const CommonOptions& common, Console& console) {
   const GraphCompiler backend = parse_option([&] { return lookup_backend(options.backend); });
   const SavedCase saved = load_case(options.check);
   const auto failure = find_failure(saved.graph_case, backend, options.minify);
-  if (failure) {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("{}: backend {} fails: {}", options.check, options.backend, describe(*failure)));
-  }
   if (common.json) {
-    const Json report = {{"folder", options.check}, {"backend", options.backend}, {"fails", false}};
-    return console.result(report.dump() + "\n");
+    Json report = {{"folder", options.check}, {"backend", options.backend}, {"fails", failure.has_value()}};
+    if (failure) report["failure"] = failure_json(*failure);
+    console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
-  console.result(fmt::format("{}: backend {} does not fail\n", options.check, options.backend));
+  if (failure) {
+    Console::error(
+        fmt::format("{}: backend {} fails: {}", options.check, options.backend, describe(*failure)));
+    return kJobFailed;
+  }
+  if (!common.json)
+    console.result(fmt::format("{}: backend {} does not fail\n", options.check, options.backend));
+  return kDone;
 }
 
 }  // namespace
@@ -146,7 +151,8 @@ void add_minify(CLI::App& app, CommandLine& line) {
       ->type_name("DIR");
   command
       ->add_option("--tolerance", options->minify.tolerance,
-                   "Numbers x are right where |x - y| <= X * (1 + |y|) (default: 0.001)")
+                   "Numbers x are right where |x - y| <= X * (1 + |y|) (default: 0.001), and\n"
+                   "always within eight steps of their type: rounding is no failure")
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--max-trials", options->minify.max_trials, "Graphs to try at most (default: 2000)")
@@ -159,8 +165,8 @@ void add_minify(CLI::App& app, CommandLine& line) {
   command->callback([options, model, &line] {
     if (options->check.empty() && model->count() == 0) throw CLI::RequiredError("MODEL, or --check DIR");
     line.job = [options, &line](Console& console) {
-      options->check.empty() ? minify_model(*options, line.common, console)
-                             : check(*options, line.common, console);
+      if (options->check.empty()) return minify_model(*options, line.common, console);
+      line.exit_code = check(*options, line.common, console);
     };
   });
 }

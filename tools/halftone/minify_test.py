@@ -3,7 +3,7 @@ import json
 
 from safetensors.torch import load_file, save_file
 
-from cli_support import FOLDER, CliTest, classifier_inputs, export, main
+from cli_support import FOLDER, CliTest, classifier_inputs, export, main, run
 
 export("classifier")
 
@@ -23,6 +23,9 @@ class Minify(CliTest):
             self.assertEqual(len(load_file(FOLDER / backend / "inputs.safetensors")), 1)
             self.assertIn(f"--backend {backend}", (FOLDER / backend / "README.txt").read_text())
             self.fails(1, "minify", "--check", backend, "--backend", backend, says=[failure, backend])
+            checked = run("minify", "--check", backend, "--backend", backend, "--json")
+            self.assertEqual(checked.returncode, 1)
+            self.assertTrue(json.loads(checked.stdout)["fails"])
             self.assertIn("does not fail", self.ok("minify", "--check", backend, "--backend", "eager").stdout)
 
     def test_reports_for_programs(self):

@@ -30,6 +30,8 @@ bool is_checkpoint(std::string_view head) {
 FileKind kind_of(const std::string& path, std::string_view head) {
   if (head.starts_with("PK\x03\x04")) return FileKind::kPt2;
   if (is_checkpoint(head)) return FileKind::kHalftone;
+  if (const auto kind = file_kind(head); kind != kUnknownFileKind && kind != "a safetensors file")
+    return FileKind::kOther;
   const std::string extension = std::filesystem::path(path).extension().string();
   if (extension == ".pt2") return FileKind::kPt2;
   return extension == ".ht" ? FileKind::kHalftone : FileKind::kOther;

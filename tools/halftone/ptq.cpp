@@ -36,7 +36,7 @@ constexpr const char* kPtqDescription =
 constexpr const char* kPtqExamples = R"(Examples:
   halftone ptq resnet.pt2 --data images.safetensors -o resnet.ht
   halftone ptq resnet.pt2 --data images.safetensors --batch 8 --weight-bits 7 -o resnet.ht --report
-  halftone ptq model.pt2 --data d.safetensors --backend-config mine.json --qconfig mine_q.json -o m.ht
+  halftone ptq m.pt2 --data d.safetensors --backend-config mine.json --qconfig mine_q.json -o m.ht
   halftone ptq model.pt2 --data d.safetensors --statistics-out seen.json -o m.ht
   halftone ptq model.pt2 --data d.safetensors --statistics seen.json --weight-bits 7 -o m7.ht)";
 
@@ -158,8 +158,8 @@ void add_ptq(CLI::App& app, CommandLine& line) {
   add_model_options(*command, request->model);
   command
       ->add_option("--data", request->data,
-                   "Tensors by the model's input names, cut into calls along their first\n"
-                   "dimension; may be repeated")
+                   "Tensors by the model's input names (.safetensors, .npz), cut into calls\n"
+                   "along their first dimension; may be repeated")
       ->type_name("F.safetensors")
       ->required()
       ->expected(1)

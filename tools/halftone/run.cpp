@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -170,8 +171,17 @@ void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::I
   if (!plan.interpreted.empty()) lines = {"the whole graph: " + plan.interpreted};
   report["may_differ"] = lines;
   if (lines.empty()) console.info("deterministic: the same bytes for every number of threads");
-  for (const std::string& line : lines)
-    console.warn(fmt::format("may differ between numbers of threads: {}", line));
+  // A line for each operator and reason: a deep model has the same in every layer.
+  std::map<std::string, std::pair<std::string, int>> alike;
+  for (const std::string& line : lines) {
+    const size_t layer = line.find(" in layer \""), end = line.find("\": ", layer);
+    const bool has_layer = layer != std::string::npos && end != std::string::npos;
+    const std::string key = has_layer ? line.substr(0, layer) + line.substr(end + 1) : line;
+    ++alike.try_emplace(key, line, 0).first->second.second;
+  }
+  for (const auto& [key, first] : alike)
+    console.warn(fmt::format("may differ between numbers of threads: {}{}", first.first,
+                             first.second > 1 ? fmt::format(" (and {} more alike)", first.second - 1) : ""));
 }
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {

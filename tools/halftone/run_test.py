@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 
 from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, classifier, classifier_inputs, export, main, rewrite_ht
 
-export("classifier", "block", "branch", "counter", "not_finite", "writer", "no_samples")
+export("classifier", "block", "branch", "counter", "not_finite", "writer", "no_samples", "twice")
 
 
 class Run(CliTest):
@@ -56,9 +56,10 @@ class Run(CliTest):
 
     def test_wrong_shape_and_dtype_name_the_input(self):
         save_file(classifier_inputs() | {"scale": torch.ones(2)}, FOLDER / "shape.safetensors")
-        self.fails(1, "run", "classifier.pt2", "--inputs", "shape.safetensors", says=["scale"])
+        self.fails(1, "run", "classifier.pt2", "--inputs", "shape.safetensors", says=["shape.safetensors: ", "scale"])
         save_file(classifier_inputs() | {"ids": torch.ones(2, 5)}, FOLDER / "dtype.safetensors")
-        self.fails(1, "run", "classifier.pt2", "--inputs", "dtype.safetensors", says=["ids"])
+        self.fails(1, "run", "classifier.pt2", "--inputs", "dtype.safetensors",
+                   says=["dtype.safetensors: ", '"ids": expected dtype int64, found float32'])
         save_file(classifier_inputs(batch=33), FOLDER / "range.safetensors")
         self.fails(1, "run", "classifier.pt2", "--inputs", "range.safetensors", says=["ids", "32"])
 
@@ -298,6 +299,13 @@ class HalftoneBackend(CliTest):
         done = self.ok("run", "block.pt2", "--backend", "halftone", "--deterministic")
         self.assertIn("the same bytes for every number of threads", done.stderr)
         self.assertNotIn("may differ", done.stderr)
+
+    def test_what_is_alike_is_one_line(self):
+        done = self.ok("run", "twice.pt2", "--deterministic", "--json")
+        self.assertEqual(len(json.loads(done.stdout)["may_differ"]), 8)
+        lines = [line for line in done.stderr.splitlines() if "may differ" in line]
+        self.assertEqual(len(lines), 2, done.stderr)
+        self.assertTrue(all(line.endswith("(and 3 more alike)") for line in lines), done.stderr)
 
     def test_bytes_do_not_depend_on_the_number_of_threads(self):
         for scheme in ("fp32", "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq", "bf16wo"):

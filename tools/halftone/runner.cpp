@@ -41,8 +41,9 @@ const std::vector<std::string>& run_backends() {
 void add_backend_option(CLI::App& command, std::string& backend, const std::string& name) {
   command
       .add_option(name, backend,
-                  fmt::format("What runs the graph: {} (default: the one that was\nsaved with a .ht "
-                              "file, as tune does; else halftone; eager where that cannot)",
+                  fmt::format("What runs the graph: {} (default: the one that was\n"
+                              "saved with a .ht file, as tune does; else halftone; where that\n"
+                              "cannot compile it, eager)",
                               fmt::join(run_backends(), ", ")))
       ->type_name("NAME")
       ->check(CLI::Validator(check_backend, ""));

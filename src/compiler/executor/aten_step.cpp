@@ -4,6 +4,7 @@
 #include <ATen/ops/from_blob.h>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "graph/operands.h"
 
 namespace halftone::compiler {
@@ -52,8 +53,8 @@ void require_planned(const at::Tensor& result, const Slot& slot) {
   if (!result.defined() || !result.device().is_cpu() || result.layout() != at::kStrided)
     fail(ErrorCode::kInvalidArgument, "gave no dense tensor on the CPU");
   if (result.sizes() == slot.sizes() && result.scalar_type() == slot.dtype()) return;
-  fail(ErrorCode::kInvalidArgument, "gave {} {} where {} {} is declared", c10::toString(result.scalar_type()),
-       c10::str(result.sizes()), c10::toString(slot.dtype()), c10::str(slot.sizes()));
+  fail(ErrorCode::kInvalidArgument, "gave {} {} where {} {} is declared", dtype_text(result.scalar_type()),
+       c10::str(result.sizes()), dtype_text(slot.dtype()), c10::str(slot.sizes()));
 }
 
 at::Tensor settle(at::Tensor result, const Slot& slot, const std::vector<c10::IValue>& operands) {

@@ -57,8 +57,8 @@ TEST(RunInto, SaysWhatDoesNotFit) {
   EXPECT_THAT(message({y, t}), HasSubstr("2 outputs were given, the model has 3"));
   EXPECT_THAT(message({y, at::Tensor(), {}}), HasSubstr("output 1"));
   EXPECT_THAT(message({y, t, t}), HasSubstr("output 2"));
-  EXPECT_THAT(message({at::empty({6, 5}), t, {}}), HasSubstr("output 0: Float [5, 6]"));
-  EXPECT_THAT(message({y.to(at::kHalf), t, {}}), HasSubstr("Half [5, 6] was given"));
+  EXPECT_THAT(message({at::empty({6, 5}), t, {}}), HasSubstr("output 0: float32 [5, 6]"));
+  EXPECT_THAT(message({y.to(at::kHalf), t, {}}), HasSubstr("float16 [5, 6] was given"));
   EXPECT_THAT(message({y.to(at::kMeta), t, {}}), HasSubstr("on the CPU"));
 }
 

@@ -11,6 +11,7 @@
 #include "compiler/executor/guarded_memory.h"
 #include "compiler/executor/worker_pools.h"
 #include "graph/aten_splitter.h"
+#include "graph/dtype_text.h"
 
 namespace halftone::compiler {
 
@@ -137,7 +138,7 @@ void check_output(const at::Tensor& wanted, const at::Tensor& given, size_t inde
   if (given.scalar_type() != wanted.scalar_type() || given.sizes() != wanted.sizes() ||
       !given.device().is_cpu() || given.layout() != at::kStrided) {
     fail(ErrorCode::kInvalidArgument, "output {}: {} {} on the CPU is wanted, {} {} was given", index,
-         c10::toString(wanted.scalar_type()), c10::str(wanted.sizes()), c10::toString(given.scalar_type()),
+         dtype_text(wanted.scalar_type()), c10::str(wanted.sizes()), dtype_text(given.scalar_type()),
          c10::str(given.sizes()));
   }
   if (at::has_internal_overlap(given) == at::MemOverlap::Yes) {

@@ -181,9 +181,9 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
   std::string text = render_table(columns, lines, width) + "\n";
   for (const BenchMean& mean : geometric_means(rows)) {
     const std::string left_out = mean.left_out == 0 ? "" : fmt::format(", {} left out", mean.left_out);
-    text += fmt::format("geometric mean, {}, {}, {}: {} over {} rows{}\n", terminal_text(mean.mode, 40),
+    text += fmt::format("geometric mean, {}, {}, {}: {} over {} row{}{}\n", terminal_text(mean.mode, 40),
                         terminal_text(mean.scheme, 40), terminal_text(mean.backend, 40),
-                        fixed(mean.speedup, 3, "x"), mean.rows, left_out);
+                        fixed(mean.speedup, 3, "x"), mean.rows, mean.rows == 1 ? "" : "s", left_out);
   }
   text += rounds_of(rows);
   for (const BenchRow& row : rows) {

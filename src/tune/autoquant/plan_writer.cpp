@@ -129,8 +129,8 @@ class PlanWriter {
       plan_.notes.push_back(
           fmt::format("One scheme for all layers was the fastest: {}.", decision_.winner.substr(4)));
     if (input_.layout.synthetic > 0)
-      plan_.notes.push_back(fmt::format("{} of {} validation samples are made up.", input_.layout.synthetic,
-                                        input_.layout.validation.size()));
+      plan_.notes.push_back(fmt::format("Validation samples that are made up: {} of {}.",
+                                        input_.layout.synthetic, input_.layout.validation.size()));
     if (!costs_.complete || !budget_.complete || !decision_.complete)
       plan_.notes.push_back(fmt::format("The time limit of {} s left no time for a part of the planning.",
                                         input_.options.time_limit));

@@ -97,7 +97,8 @@ class Planner {
     std::map<std::string, size_t> counts;
     for (const size_t scheme : variant.schemes) ++counts[schemes_[scheme].name];
     std::string text;
-    for (const auto& [name, count] : counts) text += fmt::format(", {} groups {}", count, name);
+    for (const auto& [name, count] : counts)
+      text += fmt::format(", {} group{} {}", count, count == 1 ? "" : "s", name);
     log(LogLevel::kInfo, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}", variant.name,
         predicted(variant.schemes), variant.cosine, text);
   }

@@ -20,12 +20,12 @@ std::string errors_table(std::vector<StaticLayerError> errors, size_t most) {
   for (const StaticLayerError& error : errors) {
     if (rows.size() == most) break;
     rows.push_back({error.layer.empty() ? error.value : error.layer, error.pattern,
-                    fmt::format("{:.5f}", error.cosine), fmt::format("{:.1f}", error.noise_db)});
+                    fmt::format("{:.5f}", error.cosine), fmt::format("{:.1f}", -error.noise_db)});
   }
   std::string text = render_table({{"layer", Align::kLeft, Cut::kName, 20},
                                    {"pattern", Align::kLeft, Cut::kMiddle, 24},
                                    {"cosine", Align::kRight},
-                                   {"noise dB", Align::kRight}},
+                                   {"SNR dB", Align::kRight}},
                                   rows, kStaticTextColumns);
   if (rows.size() < errors.size())
     text += fmt::format("… and {} more that lost less\n", errors.size() - rows.size());
@@ -39,8 +39,8 @@ std::string StaticInt8Result::to_text(size_t layers) const {
   if (!errors.empty() && layers > 0)
     text += "\nLayers, the largest loss first (everything before them quantized too)\n" +
             errors_table(errors, layers);
-  text += fmt::format("\n{} calls calibrated; least cosine of the model's results to fp32's: {:.5f}\n",
-                      calibrated, cosine);
+  text += fmt::format("\n{} call{} calibrated; least cosine of the model's results to fp32's: {:.5f}\n",
+                      calibrated, calibrated == 1 ? "" : "s", cosine);
   if (differing_not_finite > 0)
     text += fmt::format("{} elements are NaN or infinite where fp32's are not, or the other way round\n",
                         differing_not_finite);

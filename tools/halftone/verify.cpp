@@ -107,7 +107,7 @@ std::string describe_backend(const CheckpointInfo& info) {
 std::string quantized_layers(const CheckpointInfo& info) {
   const size_t count = info.configs.size() + info.static_int8_layers;
   return fmt::format(
-      "{} quantized layers{}", count,
+      "{} quantized layer{}{}", count, count == 1 ? "" : "s",
       info.static_int8_layers > 0 ? fmt::format(" ({} static int8)", info.static_int8_layers) : "");
 }
 

@@ -122,16 +122,17 @@ class Quantize(CliTest):
             self.assertEqual(parameters("counted.ht"), parameters("tied.pt2"), scheme)
 
     def test_four_bits_take_any_number_of_inputs(self):
-        for number, config in enumerate(("int4wo", '{"type": "Int4WeightOnlyConfig", "activations": "int8"}')):
-            for packed in ([], ["--packed"]):
-                self.ok("quantize", "odd.pt2", "--scheme", config, *packed, "-o", "odd.ht")
-                self.assertIn("is sound", self.ok("verify", "odd.ht").stdout)
-                for backend in ("eager", "halftone"):
-                    self.ok("run", "odd.ht", "--backend", backend, "--outputs", f"odd_{backend}.safetensors")
-                self.ok("run", "odd.pt2", "--outputs", "odd_fp32.safetensors")
-                eager, native, fp32 = (load_file(FOLDER / f"odd_{name}.safetensors")["output_0"] for name in ("eager", "halftone", "fp32"))
-                self.assertLess(float((eager - native).abs().max()), 1e-5, config)
-                self.assertGreater(float(torch.cosine_similarity(eager.flatten(), fp32.flatten(), dim=0)), 0.98, config)
+        self.ok("run", "odd.pt2", "--outputs", "odd_fp32.safetensors")
+        fp32 = load_file(FOLDER / "odd_fp32.safetensors")["output_0"]
+        for config in ("int4wo", '{"type": "Int4WeightOnlyConfig", "activations": "int8"}'):
+            self.ok("quantize", "odd.pt2", "--scheme", config, "--packed", "-o", "odd.ht")
+            self.assertIn("is sound", self.ok("verify", "odd.ht").stdout)
+            results = []
+            for backend in ("eager", "halftone"):
+                self.ok("run", "odd.ht", "--backend", backend, "--outputs", "odd.safetensors")
+                results.append(load_file(FOLDER / "odd.safetensors")["output_0"])
+            self.assertLess(float((results[0] - results[1]).abs().max()), 1e-5, config)
+            self.assertGreater(float(torch.cosine_similarity(results[0].flatten(), fp32.flatten(), dim=0)), 0.98, config)
 
     def test_convolutions_are_stored_in_eight_bits(self):
         done = self.ok("quantize", "images.pt2", "--scheme", "int8wo", "-o", "images.ht")

@@ -10,7 +10,7 @@
 namespace halftone {
 namespace {
 
-/// Layers that the format cannot take (inputs that its groups do not divide) stay as they are, and the report
+/// Layers that the format cannot take (more inputs than its sums can hold) stay as they are, and the report
 /// says why: a suite has all kinds of models.
 QuantizeReport quantize_what_fits(GraphModule& module, const QuantConfig& config) {
   const auto format = format_of(config);

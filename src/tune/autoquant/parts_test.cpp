@@ -7,6 +7,7 @@
 #include <fstream>
 #include <set>
 
+#include "halftone/weight_format.h"
 #include "tune/autoquant/budget_search.h"
 #include "tune/autoquant/give_back.h"
 #include "tune/autoquant/group_costs.h"
@@ -94,13 +95,36 @@ TEST(AutoquantProblems, DoWhatTheModelDoes) {
   EXPECT_EQ(problem.weights, kWidth * kWidth);
 }
 
+/// Takes no weight at all.
+class RefusingFormat final : public WeightFormat {
+ public:
+  std::string refuse(int64_t, int64_t) const override { return "no"; }
+  Parts quantize(const at::Tensor&) const override { return {}; }
+  at::Tensor dequantize(const QuantizedWeight&) const override { return {}; }
+  at::Tensor linear(const at::Tensor&, const QuantizedWeight&,
+                    const std::optional<at::Tensor>&) const override {
+    return {};
+  }
+};
+
+QuantConfig refusing_config() {
+  static const bool registered = [] {
+    register_config_type(
+        {.type = "RefusingConfig",
+         .check = [](std::string_view) {},
+         .make_format = [](const QuantConfig&) { return std::make_shared<RefusingFormat>(); }});
+    return true;
+  }();
+  static_cast<void>(registered);
+  return QuantConfig::of_type("RefusingConfig");
+}
+
 TEST(AutoquantProblems, AreTimedWithEverySchemeAndRefusalsAreNotes) {
   at::manual_seed(4);
   const Recorded recorded(block_model(1, kWidth), {5});
   const Problem problem = cut_out(recorded.model, recorded.recorder.neighbourhood(0, 0),
                                   recorded.recorder.shapes(0, 0).at(0).seen);
-  const AutoquantScheme refused{"int4 in groups of 256",
-                                QuantConfig(Int4WeightOnlyConfig{.group_size = 256})};
+  const AutoquantScheme refused{"refusing", refusing_config()};
   const auto times =
       time_problem(problem, {autoquant_scheme("fp32"), autoquant_scheme("int8dq"), refused}, 1 << 20, 0.1);
   ASSERT_EQ(times.size(), 3U);
@@ -140,6 +164,9 @@ TEST(AutoquantErrors, FourBitsHurtMoreThanEightAndFp32NotAtAll) {
   EXPECT_LT(four, 2e-2);
   EXPECT_GT(eight, 1e-7);
   EXPECT_LT(eight, 1e-4);
+  const LayerError refused = layer_error(recorded.model, recorded.recorder, layer, refusing_config());
+  EXPECT_FALSE(refused.error);
+  EXPECT_EQ(refused.refusal, "no");
   // A group of more inputs than there are is one for all of them.
   const LayerError one =
       layer_error(recorded.model, recorded.recorder, layer, Int4WeightOnlyConfig{.group_size = 128});

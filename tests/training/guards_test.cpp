@@ -118,13 +118,13 @@ TEST(Guards, AotAutogradRefusesAnotherAutocast) {
   const at::Tensor loss = off({x}).toTensor().sum();
   {
     const Autocast autocast(true);
-    expect_error(ErrorCode::kGuard, {"autocast is on (BFloat16)", "it was off"}, [&] { off({x}); });
+    expect_error(ErrorCode::kGuard, {"autocast is on (bfloat16)", "it was off"}, [&] { off({x}); });
     loss.backward();  // its graph is what it was
     EXPECT_EQ(model->weight.grad().scalar_type(), at::kFloat);
     const ForwardFunction on = AotAutograd(options)(*model, forward_of(model), {x});
     EXPECT_EQ(on({x}).toTensor().scalar_type(), at::kBFloat16);
     const Autocast inner(false);
-    expect_error(ErrorCode::kGuard, {"autocast is off", "on (BFloat16)"}, [&] { on({x}); });
+    expect_error(ErrorCode::kGuard, {"autocast is off", "on (bfloat16)"}, [&] { on({x}); });
   }
 }
 

@@ -12,7 +12,7 @@ class Verify(CliTest):
     def test_a_sound_file(self):
         done = self.ok("verify", GOLDEN / "v1_graph_int8wo.ht")
         self.assertIn("is sound", done.stdout)
-        self.assertIn("1 quantized layers", done.stdout)
+        self.assertIn("1 quantized layer,", done.stdout)
         report = json.loads(self.ok("verify", GOLDEN / "v1_graph_int8wo.ht", "--json").stdout)
         self.assertTrue(report["sound"])
         self.assertEqual(report["findings"], [])

@@ -45,7 +45,7 @@ class CostMeasurer {
     const double timed = spent();
     drop_slower_than_fp32();
     measure_errors();
-    log(LogLevel::kInfo,
+    log(LogLevel::kDebug,
         "autoquant: {} of {} problems measured, times known after {:.1f} s, errors after {:.1f} s",
         report_.measured, report_.problems, timed, spent());
     return std::move(report_);

@@ -99,7 +99,7 @@ class Planner {
     std::string text;
     for (const auto& [name, count] : counts)
       text += fmt::format(", {} group{} {}", count, count == 1 ? "" : "s", name);
-    log(LogLevel::kInfo, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}", variant.name,
+    log(LogLevel::kDebug, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}", variant.name,
         predicted(variant.schemes), variant.cosine, text);
   }
 
@@ -118,7 +118,7 @@ class Planner {
               const std::function<bool()>& is_late) {
     if (input_.options.race) add_singles(judge, variants, is_late);
     size_t winner = variants.size() > 1 ? 1 : 0;
-    log(LogLevel::kInfo, "autoquant: plans within the budget after {:.1f} s",
+    log(LogLevel::kDebug, "autoquant: plans within the budget after {:.1f} s",
         input_.options.time_limit - remaining());
     for (const auto& variant : variants) log_variant(*variant);
     if (input_.options.race && variants.size() > 1) {

@@ -51,7 +51,7 @@ test: ## everything from a clone to the last test (what CI runs): dependencies, 
 	@$(minutes) "tests" $(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error -LE long; \
 	  code=$$?; scripts/minutes show $(BUILD); exit $$code
 
-test-long: build-tests ## the tests that take hours too: ten million fuzz inputs, …
+test-long: build-tests ## the tests that take hours too: ten million fuzz inputs, a million hostile files under sanitizers, …
 	@$(CTEST) --test-dir $(BUILD) --parallel 2 --output-on-failure --no-tests=error
 
 bench: build-tests ## our benchmarks, with their limits

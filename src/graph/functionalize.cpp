@@ -3,6 +3,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "graph/operators.h"
@@ -43,9 +44,19 @@ std::string functional_form(const Node& node) {
   return try_operator(wanted) != nullptr ? wanted : std::string();
 }
 
-/// In place the result keeps its dtype; the functional form might give a wider one.
-bool keeps_dtype(const Node& node, const Value& written) {
+/// In place the answer takes the dtype of what was asked about.
+bool gives_bools(std::string_view target) {
+  static constexpr std::array kQuestions = {
+      "aten::eq",        "aten::ne",          "aten::lt",         "aten::le",          "aten::gt",
+      "aten::ge",        "aten::less",        "aten::less_equal", "aten::greater",     "aten::greater_equal",
+      "aten::not_equal", "aten::logical_and", "aten::logical_or", "aten::logical_xor", "aten::logical_not"};
+  return std::find(kQuestions.begin(), kQuestions.end(), name_without_overload(target)) != kQuestions.end();
+}
+
+/// In place the result keeps its dtype; the functional form might give a wider one, or bool.
+bool keeps_dtype(const Node& node, std::string_view functional, const Value& written) {
   const std::vector<Value*> operands = node.input_values();
+  if (gives_bools(functional) && written.meta() && written.meta()->dtype != at::kBool) return false;
   return written.meta() && std::all_of(operands.begin(), operands.end(), [&](const Value* each) {
            return each->type() != ValueType::kTensor ||
                   (each->meta() && each->meta()->dtype == written.meta()->dtype);
@@ -61,7 +72,7 @@ size_t functionalize(Graph& graph) {
   for (Node* node : nodes) {
     const std::string target = functional_form(*node);
     const Value* written = target.empty() ? nullptr : node->input(0).value();
-    if (written == nullptr || !is_private(*written) || !keeps_dtype(*node, *written)) continue;
+    if (written == nullptr || !is_private(*written) || !keeps_dtype(*node, target, *written)) continue;
     Value* old_value = node->output();
     const std::string name = old_value->name();
     OutputSpec spec{.name = name, .type = old_value->type(), .meta = old_value->meta()};

@@ -61,6 +61,20 @@ TEST(Functionalize, ViewsOfWhatNobodyElseReads) {
             1U);
 }
 
+TEST(Functionalize, NotWhereTheFunctionalFormGivesBools) {
+  for (const char* call :
+       {"eq_.Scalar(%a, 1)", "less_.Scalar(%a, 1)", "logical_not_(%a)", "ge_.Tensor(%a, %x)"})
+    EXPECT_EQ(functionalized(std::string("%a: f32[4] = aten::add.Tensor(%x, 1) %b: f32[4] = aten::") + call +
+                             " return %b")
+                  .first,
+              0U)
+        << call;
+  EXPECT_EQ(
+      functionalized("%a: bool[4] = aten::eq.Scalar(%x, 1) %b: bool[4] = aten::logical_not_(%a) return %b")
+          .first,
+      1U);
+}
+
 TEST(Functionalize, NotWhereTheFunctionalFormWouldPromote) {
   EXPECT_EQ(functionalized(R"(
     %a: f32[4] = aten::add.Tensor(%x, 1)

@@ -13,6 +13,7 @@
 #include "base/checked.h"
 #include "base/errors.h"
 #include "graph/dtype_text.h"
+#include "graph/operand_guards.h"
 
 namespace halftone {
 namespace {
@@ -83,8 +84,12 @@ at::Tensor max_pool3d_result(const Operands& operands) {
   const auto kernel = numbers(1), padding = numbers(3), dilation = numbers(4);
   auto stride = numbers(2);
   if (stride.empty()) stride = kernel;
-  for (const auto& each : {kernel, stride, padding, dilation})
+  for (const auto& each : {kernel, stride, padding, dilation}) {
     require(each.size() == kDims, "there must be one number, or one for each dimension");
+    require(
+        std::all_of(each.begin(), each.end(), [](int64_t number) { return std::in_range<int32_t>(number); }),
+        "kernel, stride, padding and dilation must fit 32 bits");
+  }
   std::vector<int64_t> sizes = x.sizes().vec();
   for (size_t i = 0; i < kDims; ++i) {
     int64_t& size = sizes[sizes.size() - kDims + i];
@@ -107,6 +112,12 @@ at::Tensor attention_result(const Operands& operands) {
   require(q.size(-1) == k.size(-1), "queries and keys must be of one width");
   require(k.size(-2) == v.size(-2), "there must be as many values as keys");
   const auto batch = [](const at::Tensor& tensor) { return tensor.sizes().slice(0, tensor.dim() - 2); };
+  if (const c10::IValue& mask = operands.at(3); !mask.isNone()) {
+    require(mask.isTensor() && mask.toTensor().dim() > 0, "the mask must be a tensor with dimensions");
+    const c10::ScalarType type = mask.toTensor().scalar_type();
+    require(type == at::kBool || type == at::kFloat || type == q.scalar_type(),
+            "the mask must be bool, float or of the type of the queries");
+  }
   const bool grouped = operands.at(7).toBool();
   TORCH_CHECK_NOT_IMPLEMENTED(grouped || (batch(q) == batch(k) && batch(q) == batch(v)), "broadcast");
   std::vector<int64_t> sizes = q.sizes().vec();
@@ -185,6 +196,8 @@ MetaAnswer ask_operator(const Node& node, Operands operands) {
     if (const SizesFunction function = try_sizes_function(op.operator_name()))
       return computed(function, op, operands);
     if (!move_to_meta(op.schema(), operands) || !stays_without_data(node, operands)) return {};
+    // It divides by the number of groups before it looks at it, also without data.
+    if (op.operator_name().name == "aten::native_group_norm") try_operand_guard(op)(operands);
     op.callBoxed(operands);
     return {MetaAnswer::Kind::kKnown, std::move(operands), {}};
   } catch (const c10::NotImplementedError&) {

@@ -100,6 +100,32 @@ void guard_division(const Stack& stack) {
   require_operand(!dividend->eq(least).any().item<bool>(), "the least integer is divided by -1");
 }
 
+/// The kernel for the first and for the last dimension takes g as one number for each of its indices.
+void guard_weight_norm(const Stack& stack) {
+  const at::Tensor *v = tensor_in(stack, 0), *g = tensor_in(stack, 1);
+  const int64_t dim = stack.size() > 2 && stack[2].isInt() ? stack[2].toInt() : 0;
+  require_operand(v != nullptr && g != nullptr && v->dim() > 0 && v->numel() > 0 && v->is_floating_point() &&
+                      v->scalar_type() == g->scalar_type(),
+                  "weight_norm needs v and g with elements of one floating-point type");
+  require_operand(dim >= -1 && dim < v->dim(), "weight_norm of a dimension that v does not have");
+  require_operand(dim == -1 || g->numel() == v->size(dim),
+                  "weight_norm needs as many numbers in g as v has in that dimension");
+}
+
+/// Looks at sizes only: it is asked for tensors without data too.
+void guard_group_norm(const Stack& stack) {
+  const at::Tensor* input = tensor_in(stack, 0);
+  require_operand(input != nullptr && input->dim() >= 2 && stack.size() >= 7,
+                  "the input of a group norm needs two dimensions or more");
+  const int64_t batch = stack[3].toInt(), channels = stack[4].toInt(), pixels = stack[5].toInt();
+  const int64_t groups = stack[6].toInt();
+  require_operand(groups > 0 && batch == input->size(0) && channels == input->size(1) &&
+                      channels % groups == 0 && pixels >= 0,
+                  "a group norm with groups, batch or channels that are not those of its input");
+  require_operand(batch * channels == 0 || input->numel() / (batch * channels) == pixels,
+                  "a group norm with another number of elements than its input has");
+}
+
 void guard_repeats(const Stack& stack) {
   const at::Tensor* repeats = tensor_in(stack, 0);
   require_operand(
@@ -153,6 +179,9 @@ OperandGuard try_operand_guard(const c10::OperatorHandle& op) {
       Entry{"aten::fmod_.Tensor", guard_division},
       Entry{"aten::fmod_.Scalar", guard_division},
       Entry{"aten::repeat_interleave.Tensor", guard_repeats},
+      Entry{"aten::native_group_norm", guard_group_norm},
+      Entry{"aten::_weight_norm", guard_weight_norm},
+      Entry{"aten::_weight_norm_interface", guard_weight_norm},
   };
   const std::string target = c10::toString(op.operator_name());
   for (const auto& [name, guard] : kGuards) {

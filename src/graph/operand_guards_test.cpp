@@ -78,5 +78,30 @@ TEST(OperandGuards, RepeatsAreCounted) {
   expect_refused("aten::_pdist_forward(%x)", {at::ones({5, 5, 0})}, "matrix");
 }
 
+TEST(OperandGuards, WeightNormNeedsANumberForEachIndex) {
+  const std::string call = "aten::_weight_norm(%x, %y, 0)";
+  const at::Tensor v = at::ones({32, 4});
+  EXPECT_EQ(run_node(call, {v, at::ones({32, 1})})[0].toTensor().sizes(), v.sizes());
+  EXPECT_EQ(run_node("aten::_weight_norm(%x, %y, 1)", {v, at::ones({1, 4})})[0].toTensor().sizes(),
+            v.sizes());
+  expect_refused(call, {v, at::ones({1, 4, 1})}, "as many numbers");
+  expect_refused(call, {at::ones({32}), at::ones({1, 4, 1})}, "as many numbers");
+  expect_refused(call, {v, at::ones({32, 1}, at::kDouble)}, "one floating-point type");
+  expect_refused("aten::_weight_norm(%x, %y, 9)", {v, at::ones({32, 1})}, "does not have");
+  expect_refused("aten::_weight_norm_interface(%x, %y, 1)", {v, at::ones({1, 2})}, "as many numbers", 2);
+}
+
+TEST(OperandGuards, GroupNormNeedsGroupsOfItsInput) {
+  const at::Tensor x = at::ones({2, 6, 4});
+  const auto call = [](const std::string& numbers) {
+    return "aten::native_group_norm(%x, None, None, " + numbers + ", 0.00001)";
+  };
+  EXPECT_EQ(run_node(call("2, 6, 4, 3"), {x}, 3)[0].toTensor().sizes(), x.sizes());
+  for (const char* numbers : {"2, 6, 4, 0", "2, 6, 4, -3", "2, 6, 4, 4", "3, 6, 4, 3", "2, 7, 4, 7",
+                              "2147483648, 6, 4, 3", "2, 6, -2, 3"})
+    expect_refused(call(numbers), {x}, "not those of its input", 3);
+  expect_refused(call("2, 6, 5, 3"), {x}, "another number of elements", 3);
+}
+
 }  // namespace
 }  // namespace halftone

@@ -35,8 +35,9 @@ namespace halftone::hostile {
 namespace {
 
 constexpr unsigned kSecondsOfOne = 20;
-constexpr uint64_t kMemory = uint64_t{12} << 30;  ///< that a child may take more than its parent has
-constexpr uint64_t kBatch = 500;                  ///< of one child
+/// That a child may take more than its parent has: what asks for more, rightly or not, is an error at once.
+constexpr uint64_t kMemory = uint64_t{2} << 30;
+constexpr uint64_t kBatch = 500;  ///< of one child
 
 struct Range {
   uint64_t begin = 0, end = 0;

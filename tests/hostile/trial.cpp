@@ -38,11 +38,17 @@ struct Answer {
 };
 
 Answer answer_of(const std::function<Values()>& call) {
+  Values values;
   try {
     at::manual_seed(1);
-    return {copied(call()), ""};
+    values = call();
   } catch (const Error& error) {
     return {std::nullopt, error.what()};
+  }
+  try {
+    return {copied(values), ""};
+  } catch (const c10::Error&) {
+    return {std::nullopt, "no memory for a copy of the answer"};  // the trial's own
   }
 }
 
@@ -64,7 +70,26 @@ bool is_extreme(const at::Tensor& tensor) {
   return !(tensor.to(at::kDouble).abs().max().item<double>() < 1e12);
 }
 
+/// Scales and factors in the graph's text.
+bool has_extreme_constants(const Graph& graph) {
+  for (const auto& node : graph.nodes()) {
+    if (node->op() == nullptr) continue;
+    for (const c10::Argument& expected : node->op()->schema().arguments()) {
+      const auto kind = expected.type()->kind();
+      const Argument* given = node->try_input(expected.name());
+      if (given == nullptr || (kind != c10::TypeKind::FloatType && kind != c10::TypeKind::NumberType))
+        continue;
+      const auto* number = given->get_if<double>();
+      const auto* integer = given->get_if<int64_t>();
+      const double value = std::abs(number ? *number : integer ? static_cast<double>(*integer) : 0);
+      if (!(value < 1e12) || (value > 0 && value < 1e-12)) return true;
+    }
+  }
+  return false;
+}
+
 bool has_extreme_numbers(const GraphModule& module, const Values& inputs) {
+  if (has_extreme_constants(module.graph())) return true;
   for (const auto& [name, tensor] : *module.tensors()) {
     if (is_extreme(tensor)) return true;
   }
@@ -73,10 +98,24 @@ bool has_extreme_numbers(const GraphModule& module, const Values& inputs) {
   });
 }
 
-/// The same model without the nodes that nobody needs: a compiled model does not run them.
-std::shared_ptr<GraphModule> without_dead_nodes(const GraphModule& module) {
+/// The same model without the nodes that nobody needs, which a compiled model does not run; and with reshape
+/// for view: what a file says of strides decides how a compiled model lays its values out, and views of them
+/// may be possible that are none in the interpreter's layout. The elements are the same.
+std::shared_ptr<GraphModule> as_compiled(const GraphModule& module) {
   auto graph = module.graph().clone();
   graph->erase_dead_nodes();
+  std::vector<Node*> views;
+  for (const auto& node : graph->nodes()) {
+    if (node->is("aten::view")) views.push_back(node.get());
+  }
+  for (Node* view : views) {
+    const Value* old_value = view->output();
+    OutputSpec spec{.name = "", .type = old_value->type(), .meta = old_value->meta()};
+    const std::vector<NamedArgument> inputs = {{"self", view->input(0)}, {"shape", view->input(1)}};
+    Value* made = graph->insert(view, "aten::reshape", inputs, {std::move(spec)}, view->source())->output();
+    graph->replace_all_uses(view->output(), made);
+    graph->erase(view);
+  }
   auto copy = std::make_shared<GraphModule>(std::move(graph), *module.tensors(), module.call_spec());
   copy->ranges = module.ranges;
   copy->guards = module.guards;
@@ -170,7 +209,7 @@ TrialResult try_module(const std::shared_ptr<GraphModule>& module) {
   });
   if (compiled) note_steps(*compiled, inputs, result);
   if (!eager.values && ours.values)
-    eager = answer_of([&] { return Session(without_dead_nodes(*module)).run(copied(inputs)); });
+    eager = answer_of([&] { return Session(as_compiled(*module)).run(copied(inputs)); });
   const bool may_differ = is_random(module->graph()) || has_extreme_numbers(*module, inputs);
   result.detail = ours.error;
   if (!eager.values && !ours.values) {

@@ -1,4 +1,5 @@
 """Tests of files that are none, of caches that somebody else wrote, of loops without end, and of Ctrl-C."""
+import hashlib
 import json
 import os
 import signal
@@ -89,7 +90,6 @@ class Caches(CliTest):
 
     def change_reports(self, file, good):
         """Reports with a right checksum and wrong content: what an attacker can write."""
-        import hashlib
 
         def nothing(report):
             report["candidates"] = []
@@ -114,6 +114,45 @@ class Caches(CliTest):
             measured, said = self.tuned()
             self.assertFalse(measured["from_cache"], change.__name__)
             self.assertIn("cache of tunings", said)
+
+
+class AutoquantCaches(CliTest):
+    """Times and plans that somebody else wrote: a line that says so, and what is measured counts."""
+
+    def planned(self):
+        done = self.ok("autoquant", "block.pt2", "--time-limit", "2", "--schemes", "int8wo", "--cache", "planned", "--plan-out", "plan.json")
+        return json.loads((FOLDER / "plan.json").read_text()), done.stderr
+
+    def shown(self):
+        done = self.ok("autoquant", "--show-cache", "--cache", "planned", "--json")
+        return json.loads(done.stdout)["entries"], done.stderr
+
+    def test_times(self):
+        self.planned()
+        times = FOLDER / "planned/autoquant-times.json"
+        self.assertTrue(self.shown()[0])
+        for put in (lambda: os.mkfifo(times), lambda: times.symlink_to("/dev/zero"), lambda: times.write_text("[" * 1000000),
+                    lambda: times.write_text(json.dumps({"format": "halftone-autoquant-times", "times": [{"milliseconds": float("nan")}]})),
+                    lambda: times.write_text(json.dumps({"format": "halftone-autoquant-times", "times": 10**30}))):
+            times.unlink()
+            put()
+            entries, said = self.shown()
+            self.assertEqual(entries, [])
+            self.assertIn("autoquant's cache", said)
+
+    def test_plans_of_other_layers(self):
+        """With right checksums: what an attacker can write."""
+        good, _ = self.planned()
+        (file,) = (FOLDER / "planned").glob("autoquant-plan-*.json")
+        stored = json.loads(file.read_text())
+        for change in ({"name": "another"}, {"n": 7}, {"choice": "int9"}, {"k": -1}):
+            plan = json.loads(stored["plan"])
+            plan["layers"][0].update(change)
+            text = json.dumps(plan)
+            file.write_text(json.dumps({**stored, "plan": text, "sha256": hashlib.sha256(text.encode()).hexdigest()}))
+            planned, said = self.planned()
+            self.assertIn("autoquant's cache", said, change)
+            self.assertEqual([layer["name"] for layer in planned["layers"]], [layer["name"] for layer in good["layers"]])
 
 
 class Loops(CliTest):

@@ -199,6 +199,33 @@ TEST_F(HostileGraphs, AsStridedStaysWithinItsOperand) {
   expect_refused(of("[2], [9223372036854775807]", "f32[2]"), {at::randn({4, 6})});
 }
 
+TEST_F(HostileGraphs, StridesThatLayElementsOnEachOtherAreNotBelieved) {
+  for (const char* strides : {"30, 1, 4", "60, 8, 4", "0, 0, 0", "60, 1, 0", "9223372036854775807, 15, 1"}) {
+    SCOPED_TRACE(strides);
+    const auto module = module_from_text(fmt::format(R"(
+graph(%x: user "x" f32[2, 4, 12]) {{
+  %y: f32[2, 4, 15; {}] = aten::constant_pad_nd(%x, [1, 2], 0.5)
+  %z: f32[2, 4, 15] = aten::relu(%y)
+  return %z, %y
+}})",
+                                                     strides));
+    expect_same_or_refused(module, {at::randn({2, 4, 12})});
+  }
+}
+
+TEST_F(HostileGraphs, MasksOfOtherTypesThanEagerTakesAreRefused) {
+  for (const char* dtype : {"f64", "c64"}) {
+    const auto module = module_from_text(fmt::format(R"(
+graph(%q: user "q" f32[1, 2, 3, 8], %m: user "m" {}[3, 3]) {{
+  %y: f32[1, 2, 3, 8] = aten::scaled_dot_product_attention(%q, %q, %q, %m)
+  return %y
+}})",
+                                                     dtype));
+    const auto options = at::TensorOptions(dtype[0] == 'f' ? at::kDouble : at::kComplexFloat);
+    expect_refused(module, {at::randn({1, 2, 3, 8}), at::zeros({3, 3}, options)});
+  }
+}
+
 TEST_F(HostileGraphs, IndicesAreCheckedInTheRun) {
   const at::Tensor table = at::randn({10, 32});
   const auto check = [&](const std::string& type, const std::string& call, TensorMap tensors) {

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/checked.h"
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
 #include "compiler/executor/copy_step.h"
@@ -413,7 +414,30 @@ Slot Planner::dynamic_slot(const Value* value) {
   return new_slot(Buffer::Kind::kDynamic, value->meta()->dtype, sizes, strides_of(value));
 }
 
-/// As the meta says; contiguous ones where it says nothing.
+namespace {
+
+/// Whether two elements may have one address: each stride must be larger than what the smaller ones reach.
+bool may_overlap(c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  std::vector<std::pair<int64_t, int64_t>> steps;  // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > 1) steps.emplace_back(strides[i], sizes[i]);
+  }
+  std::sort(steps.begin(), steps.end());
+  int64_t reach = 0;
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return true;
+    const auto more = checked_mul(stride, size - 1);
+    const auto all = more ? checked_add(reach, *more) : std::nullopt;
+    if (!all) return true;
+    reach = *all;
+  }
+  return false;
+}
+
+}  // namespace
+
+/// As the meta says; contiguous ones where it says nothing, or elements would lie on each other: no operator
+/// gives a new tensor like that.
 std::vector<int64_t> Planner::strides_of(const Value* value) const {
   std::vector<int64_t> strides;
   for (const SymExpr& stride : value->meta()->strides) strides.push_back(evaluate(stride, value));
@@ -421,7 +445,8 @@ std::vector<int64_t> Planner::strides_of(const Value* value) const {
   for (const int64_t stride : strides) {
     if (stride < 0) throw NotPlannable(fmt::format("%{} is declared with a negative stride", value->name()));
   }
-  return strides;
+  const std::vector<int64_t> sizes = sizes_of(value);
+  return may_overlap(sizes, strides) ? contiguous_strides(sizes) : strides;
 }
 
 std::vector<int64_t> Planner::dense_strides_of(const Value* value) const {

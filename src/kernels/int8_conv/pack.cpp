@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "base/checked.h"
@@ -274,6 +275,13 @@ void check_int8_conv_packed(const Int8ConvProblem& problem, const int8_t* w, Int
   made.extras = &no_extras;
   if (conv_column(stored, column, tile.n) != conv_column(made, 0, tile.n))
     fail(ErrorCode::kInvalidArgument, "int8_conv: a weight of the stored block is not what the weights give");
+  // Of the other channels only that no multiple of a sum overflows.
+  const int64_t largest = 128 * problem.shape.group_in_channels() * problem.shape.taps();
+  const std::span all(stored.sum, static_cast<size_t>(stored.taps * stored.groups * stored.group_columns));
+  for (const int64_t each : all) {
+    if (each < -largest || each > largest)
+      fail(ErrorCode::kInvalidArgument, "int8_conv: a sum of the stored block is not what weights can give");
+  }
   for (int64_t tap = 0; tap < stored.taps; ++tap) {
     if (stored.sum[tap * stored.groups * stored.group_columns + column] != sum[static_cast<size_t>(tap)])
       fail(ErrorCode::kInvalidArgument, "int8_conv: a sum of the stored block is not what the weights give");

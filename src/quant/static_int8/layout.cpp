@@ -3,6 +3,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/movedim.h>
 
+#include <cfloat>
 #include <cmath>
 
 #include "base/errors.h"
@@ -57,7 +58,8 @@ at::Tensor empty_channels_last(c10::IntArrayRef sizes, const at::TensorOptions& 
 }
 
 kernels::QuantParams to_params(const char* name, double scale, int64_t zero_point) {
-  if (!std::isfinite(scale) || static_cast<float>(scale) <= 0)
+  // The kernels divide by it: numbers below the least normal one would give infinity.
+  if (!std::isfinite(static_cast<float>(scale)) || !(static_cast<float>(scale) >= FLT_MIN))
     fail(ErrorCode::kInvalidArgument, "{}: a scale must be finite and above 0, not {}", name, scale);
   if (zero_point < 0 || zero_point > 255)
     fail(ErrorCode::kInvalidArgument, "{}: zero point {} is no uint8", name, zero_point);

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "archive/text.h"
 #include "base/errors.h"
 #include "base/log.h"
 #include "halftone/kernels.h"
@@ -73,10 +74,21 @@ void apply_to(const ModelSource& model, const AutoquantPlan& plan) {
   }
 }
 
-/// Nothing, and a line in the log, for what is no plan.
-std::optional<AutoquantPlan> plan_of_cache(const std::string& text) {
+/// Nothing, and a line in the log, for what is no plan of these layers.
+std::optional<AutoquantPlan> plan_of_cache(const std::string& text, const std::vector<LayerInfo>& layers) {
   try {
-    return AutoquantPlan::from_json(text, "autoquant's cache");
+    AutoquantPlan plan = AutoquantPlan::from_json(text, "autoquant's cache");
+    for (const AutoquantLayer& layer : plan.layers) {
+      const bool known = std::any_of(layers.begin(), layers.end(), [&](const LayerInfo& info) {
+        return info.name == layer.name && (layer.n == 0 || layer.n == info.n) &&
+               (layer.k == 0 || layer.k == info.k);
+      });
+      if (!known)
+        fail(ErrorCode::kCorruptFile,
+             "autoquant's cache: a plan for a layer {} of {} × {}, which is not here", quote_text(layer.name),
+             layer.n, layer.k);
+    }
+    return plan;
   } catch (const Error& error) {
     log(LogLevel::kWarning, "{}; measured anew", error.what());
     return std::nullopt;
@@ -184,7 +196,7 @@ struct Autoquant::State {
     const auto known = aq::find_plan(options.cache_dir,
                                      aq::plan_key(hash_of_model(), samples, weights_of(samples), options));
     keeper = {};
-    return known ? plan_of_cache(*known) : std::nullopt;
+    return known ? plan_of_cache(*known, layers) : std::nullopt;
   }
 
   const std::string& hash_of_model() {
@@ -206,7 +218,7 @@ struct Autoquant::State {
     const std::string key = aq::plan_key(hash_of_model(), samples, weights, options);
     if (options.use_cache) {
       const auto known = aq::find_plan(options.cache_dir, key);
-      if (auto plan = known ? plan_of_cache(*known) : std::nullopt) return *std::move(plan);
+      if (auto plan = known ? plan_of_cache(*known, layers) : std::nullopt) return *std::move(plan);
     }
     aq::PlanResult result = aq::make_plan({*marked, *recorder, samples, weights, missing, options, start});
     describe(result.plan);

@@ -10,6 +10,7 @@ import json
 import pathlib
 import zipfile
 
+import numpy
 import safetensors.torch
 import torch
 
@@ -105,6 +106,12 @@ def main():
     tensors = {"w": torch.zeros(2, 3), "h": torch.zeros(2).half(), "e": torch.empty(0, 4), "s": torch.tensor(True)}
     write("safetensors", "four.safetensors", safetensors.torch.save(tensors, {"format": "pt"}))
     write("safetensors", "none.safetensors", safetensors.torch.save({}))
+    buffer = io.BytesIO()
+    numpy.save(buffer, numpy.asfortranarray(numpy.arange(6, dtype=numpy.float32).reshape(2, 3)))
+    write("numpy", "columns.npy", buffer.getvalue())
+    buffer = io.BytesIO()
+    numpy.savez(buffer, ids=numpy.arange(3), flag=numpy.array(True))
+    write("numpy", "two.npz", buffer.getvalue())
     write("json", "values.json", b'{"a": [1, -2, 3.5e-3, true, null], "b": {"c": "\\u00e9 \\ud83d\\ude00 \\n"}, "d": []}')
     write("json", "node.json", b'{"target": "torch.ops.aten.add.Tensor", "inputs": [{"name": "self", "arg": '
                                b'{"as_tensor": {"name": "x"}}, "kind": 1}], "outputs": [], "is_hop": "NaN"}')  # fmt: skip

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <span>
 
 #include "graph/operators.h"
 
@@ -44,23 +45,38 @@ std::string functional_form(const Node& node) {
   return try_operator(wanted) != nullptr ? wanted : std::string();
 }
 
+bool is_one_of(std::string_view target, std::span<const std::string_view> names) {
+  return std::find(names.begin(), names.end(), name_without_overload(target)) != names.end();
+}
+
 /// In place the answer takes the dtype of what was asked about.
 bool gives_bools(std::string_view target) {
-  static constexpr std::array kQuestions = {
+  static constexpr std::array<std::string_view, 15> kQuestions = {
       "aten::eq",        "aten::ne",          "aten::lt",         "aten::le",          "aten::gt",
       "aten::ge",        "aten::less",        "aten::less_equal", "aten::greater",     "aten::greater_equal",
       "aten::not_equal", "aten::logical_and", "aten::logical_or", "aten::logical_xor", "aten::logical_not"};
-  return std::find(kQuestions.begin(), kQuestions.end(), name_without_overload(target)) != kQuestions.end();
+  return is_one_of(target, kQuestions);
+}
+
+/// Others give floating-point numbers, which cannot be written in place.
+bool gives_integers_of_integers(std::string_view target) {
+  static constexpr std::array<std::string_view, 12> kArithmetic = {
+      "aten::add",   "aten::sub",  "aten::mul",  "aten::neg",         "aten::abs",  "aten::relu",
+      "aten::clamp", "aten::fill", "aten::zero", "aten::masked_fill", "aten::copy", "aten::remainder"};
+  return is_one_of(target, kArithmetic);
 }
 
 /// In place the result keeps its dtype; the functional form might give a wider one, or bool.
 bool keeps_dtype(const Node& node, std::string_view functional, const Value& written) {
+  if (!written.meta()) return false;
+  const c10::ScalarType dtype = written.meta()->dtype;
+  if (gives_bools(functional) ? dtype != at::kBool
+                              : !c10::isFloatingType(dtype) && !gives_integers_of_integers(functional))
+    return false;
   const std::vector<Value*> operands = node.input_values();
-  if (gives_bools(functional) && written.meta() && written.meta()->dtype != at::kBool) return false;
-  return written.meta() && std::all_of(operands.begin(), operands.end(), [&](const Value* each) {
-           return each->type() != ValueType::kTensor ||
-                  (each->meta() && each->meta()->dtype == written.meta()->dtype);
-         });
+  return std::all_of(operands.begin(), operands.end(), [&](const Value* each) {
+    return each->type() != ValueType::kTensor || (each->meta() && each->meta()->dtype == dtype);
+  });
 }
 
 }  // namespace

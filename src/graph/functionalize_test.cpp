@@ -61,6 +61,12 @@ TEST(Functionalize, ViewsOfWhatNobodyElseReads) {
             1U);
 }
 
+TEST(Functionalize, OfIntegersOnlyArithmetic) {
+  const std::string made = "%a: f32[4] = aten::add.Tensor(%x, 1) %i: i64[4] = aten::argsort(%a) ";
+  EXPECT_EQ(functionalized(made + "%b: i64[4] = aten::logit_(%i) return %b").first, 0U);
+  EXPECT_EQ(functionalized(made + "%b: i64[4] = aten::neg_(%i) return %b").first, 1U);
+}
+
 TEST(Functionalize, NotWhereTheFunctionalFormGivesBools) {
   for (const char* call :
        {"eq_.Scalar(%a, 1)", "less_.Scalar(%a, 1)", "logical_not_(%a)", "ge_.Tensor(%a, %x)"})

@@ -86,7 +86,6 @@ constexpr std::string_view kReviewedInternals[] = {
     "aten::_scaled_dot_product_flash_attention_for_cpu",
     "aten::_shape_as_tensor",
     "aten::_softmax",
-    "aten::_stack",
     "aten::_to_copy",
     "aten::_trilinear",
     "aten::_unique",

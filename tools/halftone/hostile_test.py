@@ -175,7 +175,7 @@ def findings():
     return found
 
 
-def commands(path, number):
+def commands(finding, path, number):
     new = f"new{number}.ht"
     found = {
         "run eager": ("run", path, "--backend", "eager"),
@@ -187,7 +187,9 @@ def commands(path, number):
         "bench": ("bench", path, "--schemes", "noquant", "--seconds", "0.2"),
     }
     if path.suffix == ".ht":
-        found |= {"run": ("run", path), "verify": ("verify", path)}
+        found["verify"] = ("verify", path)
+    if finding == "machine code":
+        found["run"] = ("run", path)  # by the backend that the file names
     return found
 
 
@@ -230,7 +232,7 @@ class HostileFiles(CliTest):
             for ending, write in writers.items():
                 path = FOLDER / f"evil{number}{ending}"
                 write(path)
-                for command, arguments in commands(path, number).items():
+                for command, arguments in commands(finding, path, number).items():
                     cells.append((finding, command, [path.name, *words], arguments))
         before = contents()
         results = run_all([arguments for *_, arguments in cells])
@@ -238,7 +240,7 @@ class HostileFiles(CliTest):
         for (finding, command, words, arguments), result in zip(cells, results, strict=True):
             with self.subTest(finding=finding, file=words[0], command=command):
                 self.check(command, words, *result)
-        self.assertGreater(len(cells), 190)
+        self.assertGreater(len(cells), 180)
 
     def test_inspect_describes_what_cannot_run(self):
         for operator in REFUSED:

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "archive/text.h"
 #include "base/errors.h"
 #include "capture/pt2_archive.h"
 #include "capture/pt2_graph.h"
@@ -62,6 +63,24 @@ void describe_operators(const JsonCursor& graph, Pt2Description& result) {
   }
 }
 
+/// As of graphs that are loaded: a name is shown, and nobody writes longer ones.
+void require_short_names(const Pt2Description& result, const std::string& path) {
+  constexpr size_t kLongestName = 4096;
+  const auto check = [&](const char* what, const std::string& name) {
+    if (name.size() > kLongestName)
+      fail(ErrorCode::kInvalidArgument, "{}: the name of {} has {} bytes, and {} are allowed: {}…", path,
+           what, name.size(), kLongestName, quote_text(name.substr(0, 20)));
+  };
+  for (const auto* list : {&result.inputs, &result.outputs, &result.tensors}) {
+    for (const auto& tensor : *list) check("a tensor", tensor.name);
+  }
+  for (const auto& each : result.operators) {
+    check("a layer", each.layer);
+    check("an operator", each.target);
+  }
+  for (const auto& node : result.refused) check("a node", node.name);
+}
+
 }  // namespace
 
 JsonCursor open_program(Pt2Context& context, const JsonCursor& program) {
@@ -90,6 +109,7 @@ Pt2Description describe(const std::string& path) {
   describe_inputs(context, graph_module, result);
   describe_outputs(context, graph, result);
   describe_operators(graph, result);
+  require_short_names(result, path);
   return result;
 }
 

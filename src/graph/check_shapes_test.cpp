@@ -203,9 +203,9 @@ TEST(CheckShapes, SubgraphsAreCheckedWithTheSizesOfTheirOperands) {
         Lie{"BODY", "f32[4, 60]", "builtin::while_loop", "aten::add.Tensor (%v)"},
         Lie{"STEP", "f64[4]", "builtin::map", "aten::mv (%q)"},
         Lie{"TURN", "f32[7]", "builtin::scan", "aten::add.Tensor (%n)"},
-        Lie{"DECLARED", "f32[4, 5]", "builtin::map (%m)", "the operator gives Float [4, 4]"},
-        Lie{"%l: f32[6]", "%l: f32[8]", "builtin::scan (%l)", "the operator gives Float [6]"},
-        Lie{"%all: f32[4, 6]", "%all: f32[4, 7]", "builtin::scan (%l)", "the operator gives Float [4, 6]"},
+        Lie{"DECLARED", "f32[4, 5]", "builtin::map (%m)", "the operator gives float32 [4, 4]"},
+        Lie{"%l: f32[6]", "%l: f32[8]", "builtin::scan (%l)", "the operator gives float32 [6]"},
+        Lie{"%all: f32[4, 6]", "%all: f32[4, 7]", "builtin::scan (%l)", "the operator gives float32 [4, 6]"},
         Lie{"\"r\" f32[6]", "\"r\" f32[600]", "builtin::map (%m)", "input %r of its subgraph"}}) {
     SCOPED_TRACE(what + " " + type);
     const auto module = control_flow({{what, type}});

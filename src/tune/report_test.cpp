@@ -122,7 +122,7 @@ TEST(TuneReport, TextIsAtMost100ColumnsWide) {
   }
   for (const char* part :
        {"eager", "chosen", "failed", "0.99500", "90.0 MB", "12.0 MB", "321 ms", "1x128", "32x128", "2.00 x",
-        "1 of them synthetic", "s0 = 1: runs", "Something that people", "12.5 s", "A CPU"})
+        "1 made up", "s0 = 1: runs", "Something that people", "12.5 s", "A CPU"})
     EXPECT_THAT(text, HasSubstr(part));
   TuneReport cached = full_report();
   cached.from_cache = true;

@@ -113,6 +113,19 @@ TEST_F(HostileGraphs, LyingSizesAreRefusedWithBothShapes) {
   refuses("aten::amax(%p, [2, 3])", "f32[2, 80]");
 }
 
+TEST_F(HostileGraphs, OperandsThatAreTurnedInPlace) {
+  for (const char* call : {"aten::swapaxes_(%y, 0, 1)", "aten::t_(%y)", "aten::transpose_(%y, 0, 1)"}) {
+    SCOPED_TRACE(call);
+    const auto module = module_from_text(fmt::format(
+        "graph(%x: user \"x\" f32[6, 6]) {{\n  %y: f32[6, 6] = aten::gelu(%x)\n  %t: tensor = {}\n  "
+        "return %t, %y\n}}",
+        call));
+    std::string message;
+    ASSERT_TRUE(compiled(module, {at::randn({6, 6})}, message)) << message;
+    expect_same_or_refused(module, {at::randn({6, 6})});
+  }
+}
+
 TEST_F(HostileGraphs, WhatEagerRefusesIsNotDropped) {
   for (const char* call :
        {"aten::expand(%x, [-5, 6])", "aten::slice.Tensor(%x, 99, 0, 4, 1)", "aten::squeeze.dim(%x, 99)",

@@ -1,6 +1,7 @@
 #include "compiler/executor/planner.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/ops/empty_strided.h>
 
 #include <algorithm>
@@ -270,8 +271,9 @@ void Planner::plan_aten(const Node& node, const std::string& reason) {
       for (const c10::Argument& argument : schema.arguments()) {
         if (argument.alias_info() && *argument.alias_info() == *alias) {
           const Slot* same = tensor(node, argument.name());
-          if (!same || (output->meta() && sizes_of(output) != same->sizes()))
-            throw NotPlannable(describe(node) + " changes the sizes of its operand");
+          if (!same || node.op()->hasTag(at::Tag::inplace_view) ||
+              (output->meta() && sizes_of(output) != same->sizes()))
+            throw NotPlannable(describe(node) + " changes the sizes or strides of its operand");
           values_[output].data = *same;
           outputs.push_back({.slot = *same, .in_place = true});
         }

@@ -142,7 +142,7 @@ class ShapeCheck {
     if (node.op() != nullptr) {
       MetaAnswer answer = ask_operator(node, std::move(operands));
       if (answer.kind == MetaAnswer::Kind::kUnknown) return believe(node);
-      if (answer.kind == MetaAnswer::Kind::kRefused) fail_at(node, answer.reason);
+      if (answer.kind == MetaAnswer::Kind::kRefused) fail(ErrorCode::kInvalidArgument, "{}", answer.reason);
       if (node.is("aten::as_strided")) require_inside(answer.results.at(0).toTensor());
       return settle(node, answer.results);
     }

@@ -213,6 +213,21 @@ TEST(CheckShapes, SubgraphsAreCheckedWithTheSizesOfTheirOperands) {
   }
 }
 
+TEST(CheckShapes, GroupNormTakesChannelsLast) {
+  const auto make = [](const std::string& groups) {
+    const auto module = module_from_text(R"(
+graph(%x: user "x" f32[2, 8, 4, 4; 128, 1, 32, 8]) {
+  %y: f32[2, 8, 4, 4; 128, 1, 32, 8] = aten::group_norm(%x, )" +
+                                         groups + ")\n  return %y\n}");
+    module->sample_inputs = {at::ones({2, 8, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast)};
+    return module;
+  };
+  check_shapes(*make("2"));
+  for (const char* groups : {"0", "3", "-2"})
+    expect_error(ErrorCode::kInvalidArgument, {"aten::group_norm (%y) in layer \"\": the channels of x"},
+                 [&] { check_shapes(*make(groups)); });
+}
+
 TEST(CheckShapes, SequencesWithoutElementsAndUnknownOperandsAreBelieved) {
   const auto module = module_from_text(R"(
 graph(%x: user "x" f32[s0, 6]) {

@@ -48,6 +48,21 @@ at::Tensor layer_norm_result(const Operands& operands) {
   return empty_meta(x.sizes(), x);
 }
 
+/// Without data ATen views the input as groups, which strides of channels last forbid; its kernel does not.
+at::Tensor group_norm_result(const Operands& operands) {
+  const at::Tensor& x = operands.at(0).toTensor();
+  const int64_t groups = operands.at(1).toInt();
+  require(x.dim() >= 2 && groups > 0 && x.size(1) % groups == 0,
+          "the channels of x, its second dimension, must be a multiple of the groups");
+  for (const size_t factor : {size_t{2}, size_t{3}}) {
+    const c10::IValue& given = operands.at(factor);
+    require(
+        !given.isTensor() || !given.toTensor().defined() || given.toTensor().sizes() == x.sizes().slice(1, 1),
+        "weight and bias must have one number for each channel");
+  }
+  return at::empty_like(x);
+}
+
 at::Tensor embedding_result(const Operands& operands) {
   const at::Tensor &table = operands.at(0).toTensor(), &indices = operands.at(1).toTensor();
   require(table.dim() == 2, "the table must have two dimensions");
@@ -131,6 +146,7 @@ SizesFunction try_sizes_function(const c10::OperatorName& name) {
       {"aten::scaled_dot_product_attention", attention_result},
       {"aten::relu", same_result},
       {"aten::layer_norm", layer_norm_result},
+      {"aten::group_norm", group_norm_result},
       {"aten::embedding", embedding_result},
       {"aten::adaptive_avg_pool1d", adaptive_result},
       {"aten::adaptive_avg_pool2d", adaptive_result},
@@ -196,8 +212,7 @@ MetaAnswer ask_operator(const Node& node, Operands operands) {
     if (const SizesFunction function = try_sizes_function(op.operator_name()))
       return computed(function, op, operands);
     if (!move_to_meta(op.schema(), operands) || !stays_without_data(node, operands)) return {};
-    // It divides by the number of groups before it looks at it, also without data.
-    if (op.operator_name().name == "aten::native_group_norm") try_operand_guard(op)(operands);
+    if (const OperandGuard guard = try_size_guard(op)) guard(operands);
     op.callBoxed(operands);
     return {MetaAnswer::Kind::kKnown, std::move(operands), {}};
   } catch (const c10::NotImplementedError&) {

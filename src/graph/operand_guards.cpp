@@ -112,7 +112,7 @@ void guard_weight_norm(const Stack& stack) {
                   "weight_norm needs as many numbers in g as v has in that dimension");
 }
 
-/// Looks at sizes only: it is asked for tensors without data too.
+/// It divides by the number of groups before it looks at it.
 void guard_group_norm(const Stack& stack) {
   const at::Tensor* input = tensor_in(stack, 0);
   require_operand(input != nullptr && input->dim() >= 2 && stack.size() >= 7,
@@ -124,6 +124,39 @@ void guard_group_norm(const Stack& stack) {
                   "a group norm with groups, batch or channels that are not those of its input");
   require_operand(batch * channels == 0 || input->numel() / (batch * channels) == pixels,
                   "a group norm with another number of elements than its input has");
+}
+
+// A list of tensors takes memory and time for each, however small they are.
+constexpr int64_t kMostPieces = int64_t{1} << 20;
+constexpr const char* kTooManyPieces = "it gives more than a million tensors";
+
+/// 0 where ATen will refuse the dimension.
+int64_t size_along(const Stack& stack, size_t place) {
+  const at::Tensor* input = tensor_in(stack, 0);
+  if (input == nullptr || place >= stack.size() || !stack[place].isInt()) return 0;
+  const int64_t dim = stack[place].toInt(), wrapped = dim < 0 ? dim + input->dim() : dim;
+  return wrapped >= 0 && wrapped < input->dim() ? input->size(wrapped) : 0;
+}
+
+void guard_unbind(const Stack& stack) {
+  require_operand(size_along(stack, 1) <= kMostPieces, kTooManyPieces);
+}
+
+void guard_split(const Stack& stack) {
+  const int64_t step = stack.at(1).isInt() ? stack[1].toInt() : 0;
+  require_operand(step <= 0 || size_along(stack, 2) / step <= kMostPieces, kTooManyPieces);
+}
+
+void guard_sections(const Stack& stack) {
+  require_operand(!stack.at(1).isInt() || stack[1].toInt() <= kMostPieces, kTooManyPieces);
+}
+
+void guard_sections_in_tensor(const Stack& stack) {
+  const at::Tensor* sections = tensor_in(stack, 1);
+  if (sections == nullptr || sections->is_meta() || sections->dim() != 0 ||
+      !c10::isIntegralType(sections->scalar_type(), false))
+    return;
+  require_operand(sections->item<int64_t>() <= kMostPieces, kTooManyPieces);
 }
 
 void guard_repeats(const Stack& stack) {
@@ -139,10 +172,24 @@ void guard_repeats(const Stack& stack) {
       "repeat_interleave with repeats that are negative or too many");
 }
 
+using Entry = std::pair<std::string_view, OperandGuard>;
+
+template <size_t kCount>
+OperandGuard find_guard(const std::array<Entry, kCount>& guards, const c10::OperatorName& wanted) {
+  for (const auto& [name, guard] : guards) {
+    // "name.overload", without making that text for each node
+    if (!name.starts_with(wanted.name)) continue;
+    const std::string_view rest = name.substr(wanted.name.size());
+    if (rest.empty() ? wanted.overload_name.empty()
+                     : rest[0] == '.' && rest.substr(1) == wanted.overload_name)
+      return guard;
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 OperandGuard try_operand_guard(const c10::OperatorHandle& op) {
-  using Entry = std::pair<std::string_view, OperandGuard>;
   static constexpr std::array kGuards = {
       Entry{"aten::native_batch_norm", guard_batch_norm<4>},
       Entry{"aten::_native_batch_norm_legit", guard_batch_norm<4>},
@@ -179,15 +226,30 @@ OperandGuard try_operand_guard(const c10::OperatorHandle& op) {
       Entry{"aten::fmod_.Tensor", guard_division},
       Entry{"aten::fmod_.Scalar", guard_division},
       Entry{"aten::repeat_interleave.Tensor", guard_repeats},
-      Entry{"aten::native_group_norm", guard_group_norm},
       Entry{"aten::_weight_norm", guard_weight_norm},
       Entry{"aten::_weight_norm_interface", guard_weight_norm},
   };
-  const std::string target = c10::toString(op.operator_name());
-  for (const auto& [name, guard] : kGuards) {
-    if (name == target) return guard;
-  }
-  return nullptr;
+  if (const OperandGuard guard = try_size_guard(op)) return guard;
+  return find_guard(kGuards, op.operator_name());
+}
+
+OperandGuard try_size_guard(const c10::OperatorHandle& op) {
+  static constexpr std::array kGuards = {
+      Entry{"aten::native_group_norm", guard_group_norm},
+      Entry{"aten::unbind.int", guard_unbind},
+      Entry{"aten::unbind_copy.int", guard_unbind},
+      Entry{"aten::split.Tensor", guard_split},
+      Entry{"aten::split_copy.Tensor", guard_split},
+      Entry{"aten::unsafe_split.Tensor", guard_split},
+      Entry{"aten::chunk", guard_sections},
+      Entry{"aten::unsafe_chunk", guard_sections},
+      Entry{"aten::hsplit.int", guard_sections},
+      Entry{"aten::vsplit.int", guard_sections},
+      Entry{"aten::dsplit.int", guard_sections},
+      Entry{"aten::tensor_split.sections", guard_sections},
+      Entry{"aten::tensor_split.tensor_indices_or_sections", guard_sections_in_tensor},
+  };
+  return find_guard(kGuards, op.operator_name());
 }
 
 }  // namespace halftone

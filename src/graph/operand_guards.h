@@ -18,4 +18,7 @@ using OperandGuard = void (*)(const torch::jit::Stack& stack);
 /// nullptr for operators that check their operands themselves: nearly all.
 OperandGuard try_operand_guard(const c10::OperatorHandle& op);
 
+/// Those of them that look at sizes and numbers only, and are needed for tensors without data too.
+OperandGuard try_size_guard(const c10::OperatorHandle& op);
+
 }  // namespace halftone

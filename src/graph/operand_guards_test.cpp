@@ -103,5 +103,15 @@ TEST(OperandGuards, GroupNormNeedsGroupsOfItsInput) {
   expect_refused(call("2, 6, 5, 3"), {x}, "another number of elements", 3);
 }
 
+TEST(OperandGuards, ListsOfMillionsOfTensorsAreRefused) {
+  const at::Tensor wide = at::ones({1}).expand({int64_t{1} << 40});
+  for (const char* call : {"aten::tensor_split.sections(%x, 2147483647)", "aten::unbind.int(%x)",
+                           "aten::split.Tensor(%x, 1)", "aten::unsafe_split.Tensor(%x, 1)",
+                           "aten::chunk(%x, 1099511627776)", "aten::hsplit.int(%x, 1099511627776)"})
+    expect_refused(call, {wide}, "more than a million tensors");
+  expect_refused("aten::tensor_split.tensor_indices_or_sections(%x, %y)",
+                 {wide, at::scalar_tensor(int64_t{1} << 40, at::kLong)}, "more than a million tensors");
+}
+
 }  // namespace
 }  // namespace halftone

@@ -1,5 +1,6 @@
 """tune_bench on the small BERT of the repo: it tunes, tunes again from the cache, measures all, and says what it found."""
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -17,7 +18,8 @@ class TuneBench(unittest.TestCase):
             model, figures = pathlib.Path(folder) / "tiny.pt2", pathlib.Path(folder) / "figures.json"
             subprocess.run([sys.executable, ROOT / "scripts" / "export_minilm.py", "--tiny", "-o", model], check=True)
             command = [program, model, "--tunings", "1", "--seconds", "0.5", "--shape", "2", "16", "--json", figures]
-            done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+            # Other tests run beside it: a busy machine is no reason to fail here.
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "HALFTONE_BUSY": "ignore"})
             cls.code, cls.output = done.returncode, done.stdout
             cls.figures = json.loads(figures.read_text())
 

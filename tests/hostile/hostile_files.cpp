@@ -130,9 +130,9 @@ void report(const Tally& tally, double seconds) {
   };
   fmt::print(
       "{} files in {:.0f} s: {} refused at load, {} with errors in both, {} with an error in the compiled "
-      "model only, {} answered alike\n",
+      "model only, {} answered alike, {} differ in random, extreme or ill-conditioned numbers\n",
       tally.trials, seconds, count(Outcome::kRefused), count(Outcome::kErrors), count(Outcome::kCautious),
-      count(Outcome::kSame));
+      count(Outcome::kSame), count(Outcome::kForgiven));
   fmt::print("{} kinds of messages, {} kinds of plan steps, {} packed layouts\n", tally.refusals.size(),
              tally.steps.size(), tally.layouts.size());
   fmt::print("{} passed, {} failed\n", tally.trials - tally.failures.size(), tally.failures.size());

@@ -40,3 +40,16 @@ set_tests_properties(embed_sentences_test train_and_ship compiled_training stati
 
 add_test(NAME deploy COMMAND deploy ${PROJECT_SOURCE_DIR}/tests/golden/v2_backend_int8dq.ht)
 set_tests_properties(deploy PROPERTIES TIMEOUT 60 LABELS examples PASS_REGULAR_EXPRESSION "\\[2, 8\\]")
+
+# first_steps: each runs, and its exit code says whether the answer was right.
+set(golden ${PROJECT_SOURCE_DIR}/tests/golden)
+set(first_quantize_arguments ${golden}/v2_graph_fp32.ht ${CMAKE_CURRENT_BINARY_DIR}/first_int8.ht)
+set(first_tune_arguments ${golden}/v2_graph_fp32.ht ${CMAKE_CURRENT_BINARY_DIR}/first_tuned.ht)
+set(first_deploy_arguments ${golden}/v2_backend_int8dq.ht)
+set(first_diagnose_arguments ${golden}/v2_graph_fp32.ht)
+set(first_load_arguments ${PROJECT_SOURCE_DIR}/src/capture/testdata/small.pt2)
+foreach(step IN LISTS first_steps)
+  add_test(NAME first_${step} COMMAND first_${step} ${first_${step}_arguments})
+  set_tests_properties(first_${step} PROPERTIES TIMEOUT 60 LABELS examples)
+endforeach()
+set_tests_properties(first_tune PROPERTIES ENVIRONMENT HALFTONE_BUSY=ignore)

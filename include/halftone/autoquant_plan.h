@@ -17,10 +17,10 @@ namespace halftone {
 /// A scheme that was looked at for a layer. "fp32": the layer as it is, on Halftone's own kernels.
 struct AutoquantCandidate {
   std::string scheme;  ///< as in autoquant_schemes()
-  std::optional<double>
-      milliseconds;  ///< of one call of the model, mean over the shapes by how often each is seen
-  std::optional<double>
-      error;         ///< 1 - cosine of the layer's output to fp32's, on recorded activations, the worst
+  /// Of one call of the model, mean over the shapes by how often each is seen.
+  std::optional<double> milliseconds;
+  /// 1 - cosine of the layer's output to fp32's, on recorded activations, the worst.
+  std::optional<double> error;
   std::string note;  ///< why it was refused; empty: it may be chosen
   bool operator==(const AutoquantCandidate&) const = default;
 };
@@ -42,8 +42,8 @@ struct AutoquantLayer {
   std::vector<AutoquantShape> shapes;  ///< empty: calibration did not see the layer, and it stays as it is
   std::vector<AutoquantCandidate> candidates;
   std::string choice;  ///< a scheme
-  std::string
-      reason;  ///< "fastest of 7 within the layer's bound", "given back: …", "not seen in calibration"
+  /// "fastest of 7 within the layer's bound", "given back: …", "not seen in calibration".
+  std::string reason;
   bool operator==(const AutoquantLayer&) const = default;
 };
 

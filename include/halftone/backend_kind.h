@@ -68,8 +68,8 @@ std::shared_ptr<const BackendKind> halftone_backend_kind(const HalftoneBackendCo
 
 /// Exactly one of the two, else kInvalidArgument.
 struct QuantBackendConfig {
-  std::optional<std::string>
-      quantization;  ///< "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq" or another scheme
+  /// "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq" or another scheme.
+  std::optional<std::string> quantization;
   std::optional<QuantConfig> quantization_config;
 };
 /// quantize_, then the halftone compiler. No config at all: fp8wo. "QuantBackend".

@@ -171,10 +171,10 @@ std::string_view to_string(InputKind kind);
 struct GraphInput {
   Value* value = nullptr;
   InputKind kind = InputKind::kUser;
-  std::string
-      target;  ///< qualified name of the parameter, buffer or constant; the argument's name for user inputs
-  std::optional<Argument> fixed =
-      std::nullopt;  ///< a user input that the exporter baked in: a call must give this constant
+  /// Qualified name of the parameter, buffer or constant; the argument's name for user inputs.
+  std::string target;
+  /// A user input that the exporter baked in: a call must give this constant.
+  std::optional<Argument> fixed = std::nullopt;
 };
 
 enum class OutputKind { kUser, kBufferMutation, kInputMutation };
@@ -182,8 +182,8 @@ std::string_view to_string(OutputKind kind);
 
 struct GraphOutput {
   OutputKind kind = OutputKind::kUser;
-  std::string
-      target;  ///< the buffer's qualified name, or the mutated user input's name; empty for user outputs
+  /// The buffer's qualified name, or the mutated user input's name; empty for user outputs.
+  std::string target;
   bool operator==(const GraphOutput&) const = default;
 };
 

@@ -3,8 +3,8 @@
 //
 //   auto prepared = prepare(*module, default_qconfig_mapping("x86"), example, builtin_backend_config("x86"));
 //   for (const auto& sample : samples) prepared.calibrate(sample);
-//   const ConvertResult result = convert(prepared);   // result.module: explicit quantize and dequantize
-//   nodes
+//   // result.module has explicit quantize and dequantize nodes:
+//   const ConvertResult result = convert(prepared);
 #pragma once
 
 #include <memory>
@@ -25,12 +25,13 @@ namespace halftone {
 ///   halftone::quantize_per_tensor(Tensor x, float scale, int zero_point, int quant_min, int quant_max,
 ///                                 ScalarType dtype) -> Tensor
 ///       q = clamp(nearest_even(x · (1 / scale) + zero_point), quant_min, quant_max), in float32
-///   halftone::dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor    (q - zero_point) ·
-///   scale halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
+///   halftone::dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor
+///       (q - zero_point) · scale
+///   halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
 ///       of weights: constants of the module; zero_points int32, or float32 for embeddings
 ///   halftone::quantize_dequantize_dynamic(Tensor x, ScalarType dtype, bool reduce_range=False) -> Tensor
-///       scale and zero point from the least and largest element of the call; x itself where one is not
-///       finite
+///       scale and zero point from the smallest and largest element of the call; x itself if one of them is
+///       not finite
 /// Weights are int8 (or uint8) parameters before dequantize_per_channel or dequantize_per_tensor; activations
 /// are quantize_per_tensor → dequantize_per_tensor pairs.
 

@@ -62,8 +62,8 @@ struct LayerReport {
 /// Weights of one kind that stayed as they were because the config has nothing for them. What the caller kept
 /// by options is not among them.
 struct LeftAlone {
-  std::string
-      kind;  ///< "convolution", "LSTM", "GRU", "RNN", "embedding", "embedding bag", "linear", "other weight"
+  /// "convolution", "LSTM", "GRU", "RNN", "embedding", "embedding bag", "linear", "other weight".
+  std::string kind;
   size_t count = 0;   ///< layers
   int64_t bytes = 0;  ///< of their weights
   double share = 0;   ///< of the model's bytes before

@@ -1,7 +1,9 @@
 // Static int8 in one call: prepare, calibrate, convert, lower (ptq.h, lower.h), and what each layer lost.
 //
-//   const StaticInt8Result result = quantize_static(*module, calls, {.mapping = static_int8_mapping({7,
-//   7})}); std::puts(result.to_text().c_str()); save_checkpoint(*result.module, "model.ht");
+//   const StaticInt8Options options{.mapping = static_int8_mapping({7, 7})};
+//   const StaticInt8Result result = quantize_static(*module, calls, options);
+//   std::puts(result.to_text().c_str());
+//   save_checkpoint(*result.module, "model.ht");
 #pragma once
 
 #include <cstdint>

@@ -15,8 +15,8 @@ struct LayerSummary {
   std::string layer;        ///< qualified name; empty: nodes that no layer is known for
   std::string module_type;  ///< of the source, such as "torch.nn.modules.linear.Linear"
   std::string ops;          ///< "linear", "linear ×3, relu", without namespaces and overloads
-  std::string
-      input_shape;  ///< of the first tensor that comes from outside the layer: "f32[s0, 3]"; may be empty
+  /// Of the first tensor that comes from outside the layer: "f32[s0, 3]"; may be empty.
+  std::string input_shape;
   std::string output_shape;  ///< of the last tensor that the layer gives away
   /// Elements of the parameters it uses; a tied one counts in each of its layers. A quantized weight has as
   /// many as before.
@@ -36,8 +36,8 @@ struct DynamicDimension {
 
 struct InputSummary {
   std::string name;
-  std::string
-      dtype;  ///< "f32"; the type's name for inputs that are no tensors; "tensor" where nothing more is known
+  /// "f32"; the type's name for inputs that are no tensors; "tensor" where nothing more is known.
+  std::string dtype;
   std::string sizes;  ///< "[s0, 3]"; empty for inputs that are no tensors
   std::vector<DynamicDimension> dynamic;
 };
@@ -53,8 +53,8 @@ struct ModelSummary {
   std::vector<InputSummary> inputs;
   std::vector<OutputSummary> outputs;  ///< what the caller gets, without mutations
   size_t nodes = 0;
-  int64_t parameters =
-      0;  ///< elements, of quantized weights those of before; names that share memory count once
+  /// Elements, of quantized weights those of before; names that share memory count once.
+  int64_t parameters = 0;
   int64_t parameter_bytes = 0;
   int64_t buffers = 0;
   int64_t buffer_bytes = 0;

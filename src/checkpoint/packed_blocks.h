@@ -19,8 +19,8 @@ namespace halftone {
 
 /// A packed block as the file has it.
 struct PackedRecord {
-  std::vector<std::string>
-      parts;           ///< names of the plain tensors that it was made of, in the operator's order
+  /// Names of the plain tensors that it was made of, in the operator's order.
+  std::vector<std::string> parts;
   std::string layout;  ///< kind, version and tile: "int8_linear/v1/16x4"
   HtRecord block;
 };

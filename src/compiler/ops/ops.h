@@ -24,8 +24,8 @@ QuantizedRows quantize_rows(const at::Tensor& x, bool symmetric);
 at::Tensor dequantize_rows(const QuantizedRows& rows);
 
 /// sum = x + residual (x where there is none); y = sum normalised over its last dimension:
-///   layer: (sum - mean) / sqrt(variance + eps) · gamma + beta      rms: sum / sqrt(mean of squares + eps) ·
-///   gamma + beta
+///   layer: (sum - mean) / sqrt(variance + eps) · gamma + beta
+///   rms:   sum / sqrt(mean of squares + eps) · gamma + beta
 /// q, scale, zero_point: the rows of y quantized. → (y, sum, q, scale, zero_point)
 using NormResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 NormResult norm(const at::Tensor& x, const OptionalTensor& residual, const OptionalTensor& gamma,
@@ -43,10 +43,12 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 /// x [..., k] floating point; or, with x_scale and x_zero_point [rows], rows that quantize_rows made (format
 /// "int8" only). `weight` holds the parts of W in the order of the plain operator's arguments, `attributes`
 /// its constants as integers:
-///   "fp32" [weight] []                                "int8_weight_only" [weight, scale] []
-///   "int8" [weight, scale] [weight_bits, symmetric_activations]
-///   "int4" [weight, scale(, zero_point)] [group_size, quantize_activations, in_features]
-///   "fp8"  [weight, scale] [quantize_activations, per_tensor]      "bf16" [weight] []
+///   "fp32"              [weight]                       []
+///   "bf16"              [weight]                       []
+///   "int8_weight_only"  [weight, scale]                []
+///   "int8"              [weight, scale]                [weight_bits, symmetric_activations]
+///   "int4"              [weight, scale(, zero_point)]  [group_size, quantize_activations, in_features]
+///   "fp8"               [weight, scale]                [quantize_activations, per_tensor]
 /// activation: "none", "relu", "gelu", "gelu_tanh", "silu".
 struct FusedLinear {
   at::Tensor x;

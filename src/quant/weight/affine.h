@@ -1,11 +1,12 @@
 // Floats to integers of 2 to 8 bits with a scale (and a zero point) for each group of neighbouring inputs;
 // the integers and scales are those of torchao 0.18, bit for bit.
 //
-//   symmetric:   scale = max(max|w| / ((high - low) / 2), smallest_scale)                           q =
-//   clamp(rint(w · (1/scale))) with zeros:  lo = min(0, min w), hi = max(0, max w), scale = max((hi - lo) /
-//   (high - low), smallest_scale),
-//                zero_point = clamp(low - rint(lo / scale)),                           q = clamp(rint(w ·
-//                (1/scale)) + zero_point)
+//   symmetric:   scale      = max(max|w| / ((high - low) / 2), smallest_scale)
+//                q          = clamp(rint(w · (1/scale)))
+//   with zeros:  lo         = min(0, min w),  hi = max(0, max w)
+//                scale      = max((hi - lo) / (high - low), smallest_scale)
+//                zero_point = clamp(low - rint(lo / scale))
+//                q          = clamp(rint(w · (1/scale)) + zero_point)
 //
 // rint rounds to nearest even, clamp means [low, high]. Each result is rounded to scale_type (all that makes
 // the scale and the zero point) or math_type (1/scale and the product), because PyTorch computes them in

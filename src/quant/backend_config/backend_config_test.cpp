@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "graph/test_support.h"
 #include "halftone/error.h"
 
 namespace halftone {
@@ -31,18 +32,6 @@ BackendConfig my_backend() {
               .add_dtype_config(weighted())
               .set_fused_module("torch.ao.nn.intrinsic.ConvReLU2d")
               .set_fuser_method("sequential(torch.ao.nn.intrinsic.ConvReLU2d)"));
-}
-
-template <typename Function>
-std::string message_of(ErrorCode code, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 std::string refusal_of(const std::string& json) {

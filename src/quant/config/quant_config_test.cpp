@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "graph/test_support.h"
 #include "halftone/error.h"
 #include "quant/config/config_types.h"
 
@@ -16,14 +17,7 @@ using ::testing::HasSubstr;
 
 template <typename Call>
 std::string refusal(const Call& call, ErrorCode code = ErrorCode::kInvalidArgument) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  return message_of(code, call);
 }
 
 std::vector<QuantConfig> samples() {

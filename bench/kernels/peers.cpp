@@ -155,7 +155,7 @@ std::vector<Contender> peer_contenders(const Case& c) {
   const at::Tensor x = at::randn({s.m, s.k});
   peers.push_back(mkl(s, x));
   peers.push_back(fbgemm(s, x));
-  // These two take seconds for a large case on a CPU without AVX-512: only where a call stays short.
+  // These two take seconds for a large case on a CPU without AVX-512: only if a call stays short.
   if (s.m * s.n * s.k <= int64_t{1} << 26) {
     peers.push_back(int8_pack_mm(s, x));
     if (s.k % 32 == 0) peers.push_back(int4_pack_mm(s, x));

@@ -32,7 +32,7 @@ struct AotOptions {
   GraphCompiler inference_compiler;  ///< empty: fw_compiler
   PartitionFunction partition_fn;    ///< empty: default_partition
   Decompositions decompositions;
-  /// Results are compared with what was traced (sizes, strides, types) at each call. Not set: only where
+  /// Results are compared with what was traced (sizes, strides, types) at each call. Not set: only if
   /// fw_compiler is the one of nop_compiler().
   std::optional<bool> debug_assert;
   /// Not set: HALFTONE_LOG_GRAPHS decides: "log", or the name of a folder.
@@ -97,7 +97,7 @@ AotOptions mem_efficient_fusion_options(bool use_decomps);
 /// For a compiler that needs real inputs: it is given zeros for those that have no data.
 GraphCompiler fake_tensor_unsupported(GraphCompiler compiler);
 
-/// Of the first tensor; cpu and float32 where there is none.
+/// Of the first tensor; cpu and float32 if there is none.
 c10::Device device_from_inputs(const std::vector<c10::IValue>& examples);
 c10::ScalarType dtype_from_inputs(const std::vector<c10::IValue>& examples);
 

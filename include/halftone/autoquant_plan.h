@@ -104,8 +104,8 @@ const AutoquantScheme& autoquant_scheme(std::string_view name);
 
 class GraphModule;
 
-/// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, where the model has no
-/// such layer, where it has other sizes, and where a scheme refuses it; the model is as it was then. Layers
+/// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, if the model has no
+/// such layer, if it has other sizes, and if a scheme refuses it; the model is as it was then. Layers
 /// that the plan does not name stay as they are. The same model and plan give the same bytes.
 QuantizeReport apply_plan(GraphModule& module, const AutoquantPlan& plan);
 QuantizeReport apply_plan(torch::nn::Module& module, const AutoquantPlan& plan);

@@ -16,7 +16,7 @@ struct BackendInfo {
   std::string what;  ///< one line for people
 };
 
-/// kInvalidArgument where the name is taken or empty. Thread-safe, as everything here.
+/// kInvalidArgument if the name is taken or empty. Thread-safe, as everything here.
 void register_backend(BackendInfo info, GraphCompiler compiler);
 /// kNotFound with the known names, the nearest first.
 GraphCompiler lookup_backend(std::string_view name);

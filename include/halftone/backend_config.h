@@ -187,7 +187,7 @@ std::vector<std::string> builtin_backend_configs();
 enum class ConfigNameKind { kModule, kFunction, kMethod, kFuserMethod, kRootNodeGetter, kExtraInputsGetter };
 std::string_view to_string(ConfigNameKind kind);
 
-/// Adds a name of the user's own; the same one twice is fine. kInvalidArgument where it is empty, or stands
+/// Adds a name of the user's own; the same one twice is fine. kInvalidArgument if it is empty, or stands
 /// for something else already. Thread-safe.
 void register_backend_config_name(ConfigNameKind kind, std::string name);
 std::vector<std::string> backend_config_names(ConfigNameKind kind);  ///< sorted

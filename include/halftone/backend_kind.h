@@ -46,7 +46,7 @@ struct BackendType {
   /// files may. Asked before the file's config is looked at.
   std::string not_from_files = {};
 };
-/// kInvalidArgument where the type is taken or empty. Thread-safe, as all here.
+/// kInvalidArgument if the type is taken or empty. Thread-safe, as all here.
 void register_backend_type(BackendType type);
 /// kNotFound with the nearest name.
 std::shared_ptr<const BackendKind> make_backend_kind(std::string_view type,

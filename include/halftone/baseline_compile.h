@@ -42,7 +42,7 @@ class BaselineModel final : public GraphExecutor {
   std::vector<c10::IValue> run(const ExecutorCall& call) const override;
   const Graph& graph() const override;
 
-  /// What runs such inputs, after the search where there is one. Models that share a graph of the cache give
+  /// What runs such inputs, after the search if there is one. Models that share a graph of the cache give
   /// the same one.
   std::shared_ptr<const CompiledModel> compiled_for(const std::vector<c10::IValue>& inputs) const;
   /// Steps go by readable names where the options ask for it.

@@ -54,7 +54,7 @@ std::vector<std::string> bench_schemes();
 /// - accuracy: "pass" without quantization where |got - eager| ≤ 1e-4 |eager| (norms of whole results; in
 ///   training 1e-3 for all gradients together); with it, where the cosine of each result is at least 0.98,
 ///   0.9 of the int4 schemes, 0.995 of autoquant (which plans for 0.996, on other inputs). What is not finite
-///   where eager's is fails. Layers that a scheme cannot take stay as they are; where it can take none, the
+///   where eager's is fails. Layers that a scheme cannot take stay as they are; if it can take none, the
 ///   row is "pass_due_to_skip", says so as its error, and has no times.
 /// - times: eager and candidate take turns (measure.h); the speed-up is the median of the rounds' ratios.
 /// - compilation_latency: from the C++ module (from the loaded file) to the end of the first call,
@@ -94,7 +94,7 @@ struct BenchSelection {
 /// "2/4". kInvalidArgument for anything else.
 void set_partition(BenchSelection& selection, std::string_view text);
 /// `suite`: "builtin", a folder of .pt2 files, or one file. Names and paths for BenchJob::model, sorted.
-/// kInvalidArgument where nothing is left, kNotFound where there is no such suite.
+/// kInvalidArgument if nothing is left, kNotFound if there is no such suite.
 std::vector<std::string> select_bench_models(const std::string& suite, const BenchSelection& selection = {});
 
 }  // namespace halftone

@@ -50,7 +50,7 @@ struct BenchRow {
   std::string mode = "inference";  ///< or "training"
   std::string scheme = "noquant";
   std::string backend = "halftone";
-  std::string accuracy;               ///< one of accuracy_words(), or "" where it was not looked at
+  std::string accuracy;               ///< one of accuracy_words(), or "" if it was not looked at
   std::optional<double> speedup;      ///< median of the baseline's times divided by ours, round by round
   std::optional<double> abs_latency;  ///< our median time, ms
   std::optional<double> compilation_latency;  ///< s

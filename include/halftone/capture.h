@@ -56,7 +56,7 @@ void load_operator_library(const std::string& path);
 
 /// Graphs from files may call a fixed list of operators (docs/operators.md), Halftone's own, and what the
 /// caller allows: with this, those of a namespace that the program itself registered ("torchvision"), as many
-/// as there are now. kNotFound where there are none; kInvalidArgument for aten and inductor, which do too
+/// as there are now. kNotFound if there are none; kInvalidArgument for aten and inductor, which do too
 /// much.
 void allow_operators(std::string_view name_space);
 

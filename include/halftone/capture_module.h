@@ -78,7 +78,7 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// accessors, other threads) are not seen, but found out and refused by CaptureOptions::check; writes that
 /// way are always refused.
 ///
-/// kUnsupported, naming operator and layer, for what a graph cannot say; kInvalidArgument where the model
+/// kUnsupported, naming operator and layer, for what a graph cannot say; kInvalidArgument if the model
 /// itself fails. Captures of several threads wait for each other; nobody else may use the module meanwhile.
 std::shared_ptr<GraphModule> capture(torch::nn::Module& module, const ForwardFunction& forward,
                                      std::vector<c10::IValue> examples, const CaptureOptions& options = {});
@@ -87,7 +87,7 @@ std::shared_ptr<GraphModule> capture(const ForwardFunction& function, std::vecto
                                      const CaptureOptions& options = {});
 
 /// Put at the beginning of a forward(): `halftone::CaptureScope scope(*this);`. Nodes made while it lives
-/// belong to that module, or to those inside it. Does nothing where no capture runs.
+/// belong to that module, or to those inside it. Does nothing if no capture runs.
 class CaptureScope {
  public:
   explicit CaptureScope(const torch::nn::Module& module);

@@ -16,7 +16,7 @@ namespace halftone {
 struct CompileModuleOptions {
   std::string backend = "halftone";  ///< see list_backends()
   CompilerOptions options;           ///< for the backend
-  /// Make one graph for all sizes where that works (inference only; training is compiled for each size).
+  /// Make one graph for all sizes if that works (inference only; training is compiled for each size).
   bool dynamic = false;
   /// The same, but only from the second size on: the first one gets a graph of its own.
   bool automatic_dynamic = false;
@@ -66,7 +66,7 @@ class CompiledModule {
   std::shared_ptr<State> state_;
 };
 
-/// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument where a handle is null.
+/// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument if a handle is null.
 CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
                        CompileModuleOptions options = {});
 /// A function on tensors.

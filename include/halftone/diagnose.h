@@ -27,7 +27,7 @@ struct ErrorMeasure {
 
 /// Of two tensors with the same sizes, whatever their types.
 ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got);
-/// kUnsupported where two answers to the same call, `first` and `second` (all their tensors), differ by more
+/// kUnsupported if two answers to the same call, `first` and `second` (all their tensors), differ by more
 /// than rounding: nothing can be compared with such a model.
 void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
                           const std::vector<at::Tensor>& second);
@@ -48,7 +48,7 @@ struct Diagnosis {
 
 /// Looks at the layers that quantize_(module, config, options) would quantize; refuses as it does. `calls`:
 /// the inputs of one call each, made in this order to one session. The whole model runs once for each layer,
-/// and three times more: kUnsupported where it gives two answers
+/// and three times more: kUnsupported if it gives two answers
 /// to one call (it draws random numbers). The floating-point results of all calls count together. Changes
 /// nothing, the inputs neither. options.progress: a run a step.
 Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,

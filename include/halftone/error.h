@@ -54,7 +54,7 @@ class [[nodiscard]] Result {
   const T& value() const& { return check(), std::get<0>(state_); }
   T&& value() && { return check(), std::get<0>(std::move(state_)); }
 
-  /// Only where !ok().
+  /// Only if !ok().
   const Error& error() const { return std::get<1>(state_); }
 
  private:

@@ -95,7 +95,7 @@ class Argument {
 
   const Data& data() const { return data_; }
   bool is_none() const { return std::holds_alternative<None>(data_); }
-  Value* value() const;  ///< nullptr where it is no value
+  Value* value() const;  ///< nullptr if it is no value
   template <typename T>
   const T* get_if() const {
     return std::get_if<T>(&data_);
@@ -139,7 +139,7 @@ class Node {
   void set_source(Source source) { source_ = std::move(source); }
   Graph& graph() const { return *graph_; }
 
-  /// The argument of that schema name; nullptr where it was not given.
+  /// The argument of that schema name; nullptr if it was not given.
   const Argument* try_input(std::string_view name) const;
   const Argument& input(size_t index) const { return inputs_.at(index).value; }
 
@@ -226,7 +226,7 @@ class Graph {
   void set_outputs(std::vector<Argument> values, std::vector<GraphOutput> outputs);
   const Argument& output_value(size_t index) const { return return_node_->inputs().at(index).value; }
 
-  /// Before `before`, or at the end where that is nullptr. kUnsupported where no operator or built-in has
+  /// Before `before`, or at the end where that is nullptr. kUnsupported if no operator or built-in has
   /// that name.
   Node* insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
                std::vector<OutputSpec> outputs, Source source = {});
@@ -241,13 +241,13 @@ class Graph {
   /// Erases nodes without uses and without side effects; returns how many.
   size_t erase_dead_nodes();
   /// Reorders the nodes so that definitions stand before uses, keeping the given order where it is free.
-  /// kInvalidArgument where there is a cycle.
+  /// kInvalidArgument if there is a cycle.
   void sort_topologically();
 
-  Value* try_value(std::string_view name) const;  ///< nullptr where there is none
+  Value* try_value(std::string_view name) const;  ///< nullptr if there is none
   Value* value(std::string_view name) const;      ///< throws kNotFound
 
-  /// Renames a value; kInvalidArgument where the name is taken.
+  /// Renames a value; kInvalidArgument if the name is taken.
   void rename(Value* value, std::string name);
 
  private:
@@ -267,7 +267,7 @@ class Graph {
 /// schema does not take, missing operands, wrong number of outputs, outputs whose kind has no target,
 /// duplicate names and targets, subgraphs.
 std::vector<std::string> lint(const Graph& graph);
-/// Throws kInvalidArgument with all findings where there are any; `context` stands before them.
+/// Throws kInvalidArgument with all findings if there are any; `context` stands before them.
 void lint_or_throw(const Graph& graph, std::string_view context);
 
 /// The text form. parse_graph(print_graph(g)) prints the same text again and holds the same graph.

@@ -50,7 +50,7 @@ class GraphModule {
 
   std::shared_ptr<const TensorMap> tensors() const;
   at::Tensor tensor(std::string_view name) const;  ///< kNotFound, with the nearest name
-  /// kNotFound where the name is unknown; kInvalidArgument where shape or dtype differ.
+  /// kNotFound if the name is unknown; kInvalidArgument if shape or dtype differ.
   void set_tensor(std::string_view name, at::Tensor tensor);
   /// Adds or replaces without a check; for passes that put new constants into the graph.
   void put_tensor(std::string name, at::Tensor tensor);

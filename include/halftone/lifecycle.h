@@ -82,8 +82,8 @@ class Backend {
   explicit Backend(std::string_view type, std::string_view config_json = "{}");
 
   /// Only once, only in INIT; ends ACTIVE and returns this handle. Checks the device first (kUnsupported
-  /// where this build has none such). A C++ module is called once, with the first sample, and its tensors and
-  /// the random state are put back. Where `spec` or samples of several sizes ask for dynamic sizes, it is
+  /// if this build has none such). A C++ module is called once, with the first sample, and its tensors and
+  /// the random state are put back. If `spec` or samples of several sizes ask for dynamic sizes, it is
   /// called at each of these sizes and at more that are made up (capture_module.h); each time all is put
   /// back. A graph is not called. Samples that do not fit the model are an error. On an error: a warning in
   /// the log, the error again, and the state is INIT still.
@@ -114,14 +114,14 @@ class Backend {
   std::string config() const;  ///< canonical JSON
   /// The config as a readable file.
   void config_to_json(const std::string& path) const;
-  /// How it was tuned, as JSON; empty where it was not.
+  /// How it was tuned, as JSON; empty if it was not.
   std::string tuning() const;
 
-  /// kState before build(). kUnsupported where the original module is not there any more: a file that
+  /// kState before build(). kUnsupported if the original module is not there any more: a file that
   /// holds converted weights only.
   BackendDict to_dict() const;
-  /// In CHECKPOINT_LOADED. kInvalidArgument for a type that is not registered and where there is no module;
-  /// otherwise the module takes the tensors that both have (kInvalidArgument where shapes differ, and then
+  /// In CHECKPOINT_LOADED. kInvalidArgument for a type that is not registered and if there is no module;
+  /// otherwise the module takes the tensors that both have (kInvalidArgument if shapes differ, and then
   /// the module is as it was), and `report` says what was left. `type`: the one that the caller expects;
   /// another one in the dict is kInvalidArgument.
   static Backend from_dict(const std::optional<ModelSource>& module, const BackendDict& dict,

@@ -20,7 +20,7 @@ namespace halftone {
 struct KeptInFloat {
   std::string node;    ///< the name of its first result
   std::string target;  ///< "aten::layer_norm"
-  std::string layer;   ///< "" where the graph does not say
+  std::string layer;   ///< "" if the graph does not say
   std::string reason;
 };
 

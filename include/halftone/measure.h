@@ -8,7 +8,7 @@
 // 1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
 // 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two where a
 //    run takes half a second.
-// 3. A turn: where a run is short, one that is not timed (the contestant before has filled the caches with
+// 3. A turn: if a run is short, one that is not timed (the contestant before has filled the caches with
 //    its weights), then one timed run; the mean of several where a run takes less than a millisecond.
 // 4. The interval of a median comes from order statistics: the population's median lies between the i-th
 //    smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
@@ -19,7 +19,7 @@
 // 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
 //    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
 //    run.
-// 7. Other programs: each turn is watched. Where somebody else had the processor, the turn is made again, and
+// 7. Other programs: each turn is watched. If somebody else had the processor, the turn is made again, and
 //    after four of them the round is *disturbed*: its times are dropped, and it is run again while the time
 //    budget lasts. Fewer than six undisturbed rounds (or than `least_rounds`, if those are fewer) say
 //    nothing: the machine is too busy.
@@ -37,7 +37,7 @@ namespace halftone {
 /// Called right before a turn; what it gives is called right after the turn and says whether the machine was
 /// taken away meanwhile. An empty one: never.
 using MachineWatch = std::function<std::function<bool()>()>;
-/// False where the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
+/// False if the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
 bool machine_is_watched();
 
 /// Its functions are called from the thread that calls measure(). One that throws leaves with the message.
@@ -65,7 +65,7 @@ struct MeasureOptions {
 
 struct Interval {
   double low = 0;
-  double high = 0;  ///< infinite where there are too few values
+  double high = 0;  ///< infinite if there are too few values
   bool is_open() const { return !(high < std::numeric_limits<double>::infinity()); }
   double half_width() const { return (high - low) / 2; }
 };
@@ -108,9 +108,9 @@ Measurements measure(const std::vector<Contestant>& contestants, const MeasureOp
 double quantile(std::vector<double> values, double q);
 /// Of the median, as above. At least one value.
 Interval median_interval(std::vector<double> values, double level);
-/// Median over the rounds that both ran of a's time divided by b's; 0 where there is no such round.
+/// Median over the rounds that both ran of a's time divided by b's; 0 if there is no such round.
 double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
-/// The interval of that; open (infinite) where there are too few rounds.
+/// The interval of that; open (infinite) if there are too few rounds.
 Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level = 0.95);
 
 }  // namespace halftone

@@ -41,7 +41,7 @@ struct MinifyOptions {
   ProgressCallback progress;  ///< trials done of max_trials
 };
 
-/// How the backend fails on this call, if it does. The case is left as it is, also where the graph writes to
+/// How the backend fails on this call, if it does. The case is left as it is, even if the graph writes to
 /// inputs or buffers, and random numbers are the same in both runs. Errors are those of the interpreter: a
 /// graph that fails there is no case for a backend.
 std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const GraphCompiler& backend,
@@ -58,13 +58,13 @@ struct MinifiedCase {
 
 /// Cuts the graph's end off, turns nodes into inputs that hold their values, drops outputs and inputs, as
 /// long as the backend fails in the same way: the same kind, and for errors the same first line but for names
-/// and numbers. kInvalidArgument where the backend does not fail. A backend that kills the process is beyond
+/// and numbers. kInvalidArgument if the backend does not fail. A backend that kills the process is beyond
 /// it.
 MinifiedCase minify(const GraphCase& graph_case, const GraphCompiler& backend,
                     const MinifyOptions& options = {});
 
 /// Writes graph.txt, inputs.safetensors (inputs, parameters and buffers by the names of the graph's values)
-/// and README.txt into `folder`, which is made where it does not exist.
+/// and README.txt into `folder`, which is made if it does not exist.
 void save_case(const std::string& folder, const MinifiedCase& minified, const std::string& backend);
 
 struct SavedCase {

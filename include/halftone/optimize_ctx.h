@@ -47,7 +47,7 @@ const std::vector<std::string>& optimize_ctx_names();
 std::function<ModelIterFn(ModelIterFn)> optimize_ctx(std::string_view quantization,
                                                      OptimizeCtxOptions options = {});
 
-/// The name of the context that marked the model; nothing where there is no mark.
+/// The name of the context that marked the model; nothing if there is no mark.
 std::optional<std::string> quantization_mark(const ModelSource& model);
 
 /// Calls the model: a C++ module by position, `argument_names` as above; a graph in a session of its own.

@@ -112,14 +112,14 @@ class PreparedModel {
 
 /// Fuses a copy, finds patterns (from the outputs backwards, those with more operations first), and decides
 /// for each by qconfig and dtype configs. `example_inputs`: flat, run once; not shown to observers.
-/// kInvalidArgument where nothing matches, where a pattern has an operator that does not exist, and where no
+/// kInvalidArgument if nothing matches, if a pattern has an operator that does not exist, and if no
 /// dtype config of any match takes its qconfig.
 PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
                       const std::vector<c10::IValue>& example_inputs,
                       const BackendConfig& config = builtin_backend_config("native"));
 
 struct ConvertOptions {
-  /// torch.ao quantizes to all 8 bits also where a scheme has fewer (reduce_range): values beyond the
+  /// torch.ao quantizes to all 8 bits also if a scheme has fewer (reduce_range): values beyond the
   /// observed range then keep more of themselves, but kernels cannot count on the range. For comparisons with
   /// it.
   bool whole_dtype = false;
@@ -130,8 +130,8 @@ struct ConvertResult {
   PtqReport report;
 };
 
-/// The reference graph. kState, naming value and layer, where an observer has seen nothing;
-/// kInvalidArgument where nothing is quantized. The prepared model stays as it is.
+/// The reference graph. kState, naming value and layer, if an observer has seen nothing;
+/// kInvalidArgument if nothing is quantized. The prepared model stays as it is.
 ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options = {});
 
 }  // namespace halftone

@@ -119,7 +119,7 @@ class QConfigMapping {
 /// kInvalidArgument.
 QConfigMapping default_qconfig_mapping(std::string_view backend = "x86");
 
-/// 7 or 8. Machines without 8-bit dot products (AVX2) are fastest where both are 7, slowest where both are 8;
+/// 7 or 8. Machines without 8-bit dot products (AVX2) are fastest if both are 7, slowest if both are 8;
 /// with VNNI the widths make no difference, so take 8 and 8 there.
 struct StaticInt8Bits {
   int activation = 7;  ///< 7: reduce_range

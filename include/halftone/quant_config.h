@@ -113,7 +113,7 @@ class QuantConfig {
   bool is_noquant() const;
   bool operator==(const QuantConfig&) const = default;
 
-  /// The struct that this config was made from, or nothing where it is of another type.
+  /// The struct that this config was made from, or nothing if it is of another type.
   template <typename Config>
   std::optional<Config> as() const;
 

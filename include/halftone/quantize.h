@@ -96,7 +96,7 @@ QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options = {});
 
 /// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
-/// operators on plain integer tensors. Where the config has_convolution() (int8wo), other convolutions stay
+/// operators on plain integer tensors. If the config has_convolution() (int8wo), other convolutions stay
 /// and read a weight that halftone::restore_int8_weight makes of integers. Weights that nothing else uses
 /// leave the graph.
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});

@@ -41,7 +41,7 @@ struct StaticInt8Result {
   std::shared_ptr<GraphModule> module;     ///< lowered: what runs
   PtqReport patterns;
   LowerReport lowered;
-  std::vector<StaticLayerError> errors;  ///< in order of execution; empty where error_calls is 0
+  std::vector<StaticLayerError> errors;  ///< in order of execution; empty if error_calls is 0
   double cosine = 1;                     ///< the least of the model's floating-point results, lowered to fp32
   int64_t differing_not_finite = 0;  ///< of those: elements that are NaN or infinite in one of the two only
   int64_t calibrated = 0;            ///< calls

@@ -23,7 +23,7 @@ at::Tensor make_quantized_tensor(QuantizedWeight weight, std::string layer);
 
 bool is_quantized_tensor(const at::Tensor& tensor);
 
-/// [n, k], also where the tensor is a transposed view, [k, n]. Lives as long as the tensor. kInvalidArgument
+/// [n, k], even if the tensor is a transposed view, [k, n]. Lives as long as the tensor. kInvalidArgument
 /// for a plain tensor.
 const QuantizedWeight& quantized_weight_of(const at::Tensor& tensor);
 const std::string& layer_of(const at::Tensor& tensor);

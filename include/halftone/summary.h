@@ -36,14 +36,14 @@ struct DynamicDimension {
 
 struct InputSummary {
   std::string name;
-  /// "f32"; the type's name for inputs that are no tensors; "tensor" where nothing more is known.
+  /// "f32"; the type's name for inputs that are no tensors; "tensor" if nothing more is known.
   std::string dtype;
   std::string sizes;  ///< "[s0, 3]"; empty for inputs that are no tensors
   std::vector<DynamicDimension> dynamic;
 };
 
 struct OutputSummary {
-  std::string path;  ///< place in the nested result: "[0]['logits']"; empty where the result is one tensor
+  std::string path;  ///< place in the nested result: "[0]['logits']"; empty if the result is one tensor
   std::string dtype;
   std::string sizes;
 };
@@ -69,7 +69,7 @@ ModelSummary summarize(const GraphModule& module);
 std::string format_sizes(const std::vector<SymExpr>& sizes);
 /// "f32[s0, 3]"; the type's name for values that are no tensors or whose shape is not known.
 std::string format_shape(const Value& value);
-/// "2…1024", "2…" where there is no upper bound.
+/// "2…1024", "2…" if there is no upper bound.
 std::string format_range(const SymbolRange& range);
 
 }  // namespace halftone

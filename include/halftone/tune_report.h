@@ -25,11 +25,11 @@ struct ShapeTime {
   double median = 0;  ///< eager's median times to_eager
   double p10 = 0;
   double p90 = 0;
-  double low = 0;       ///< of the median's interval (95 %)
-  double high = 0;      ///< infinite where there were fewer than six rounds: then there is no verdict
-  int runs = 0;         ///< undisturbed rounds
-  double to_eager = 0;  ///< this time divided by eager's; 0: not known
-  double to_fp32 = 0;   ///< to_eager divided by that of Halftone's fp32; 0: not known
+  double low = 0;                ///< of the median's interval (95 %)
+  double high = 0;               ///< infinite if there were fewer than six rounds: then there is no verdict
+  int runs = 0;                  ///< undisturbed rounds
+  double to_eager = 0;           ///< this time divided by eager's; 0: not known
+  double to_fp32 = 0;            ///< to_eager divided by that of Halftone's fp32; 0: not known
   Interval eager_interval = {};  ///< of to_eager (95 %); 0 to 0: not known
   Interval fp32_interval = {};   ///< of to_fp32
 };

@@ -63,7 +63,7 @@ struct SampleRange {
 
 /// The call that Python would make of flat inputs, in the order of GraphModule::input_names().
 Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue>& inputs);
-/// The opposite. kInvalidArgument, with the place, where the nesting is not the model's.
+/// The opposite. kInvalidArgument, with the place, if the nesting is not the model's.
 std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
 
 /// Another call with the same sizes: integers in the range of the sample's, floats with its mean and

@@ -67,7 +67,7 @@ class WeightFormat {
   /// Rows [start, stop) as a weight of its own. As written here it narrows dimension 0 of each part.
   virtual QuantizedWeight rows(const QuantizedWeight& weight, int64_t start, int64_t stop) const;
 
-  /// Rows by index, in the weight's dtype; kUnsupported where the format has no such kernel.
+  /// Rows by index, in the weight's dtype; kUnsupported if the format has no such kernel.
   virtual at::Tensor embedding(const at::Tensor& indices, const QuantizedWeight& weight) const;
   virtual bool has_embedding() const { return false; }
 
@@ -76,17 +76,17 @@ class WeightFormat {
 
   /// As written here: halftone::custom_linear, which finds the config again by its JSON.
   virtual FormatOp linear_op(const QuantizedWeight& weight) const;
-  virtual FormatOp embedding_op(const QuantizedWeight& weight) const;  ///< only where has_embedding()
-  /// What restores the floating-point weight of a convolution; only where has_convolution().
+  virtual FormatOp embedding_op(const QuantizedWeight& weight) const;  ///< only if has_embedding()
+  /// What restores the floating-point weight of a convolution; only if has_convolution().
   virtual FormatOp convolution_op(const QuantizedWeight& weight) const;
 };
 
 /// A config type of the user's own. Register it once, before configs of that type are made.
 struct ConfigType {
-  std::string type;  ///< "TernaryConfig"; kInvalidArgument where it is taken
+  std::string type;  ///< "TernaryConfig"; kInvalidArgument if it is taken
   std::string default_fields =
       "{}";  ///< a JSON object: every field with its default; a value must keep its kind
-  /// Throws kInvalidArgument where a value is not allowed. Gets all fields, canonical.
+  /// Throws kInvalidArgument if a value is not allowed. Gets all fields, canonical.
   std::function<void(std::string_view fields_json)> check;
   std::function<std::shared_ptr<const WeightFormat>(const QuantConfig& config)> make_format;
 };

@@ -95,7 +95,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   if (fd_ < 0) fail(ErrorCode::kIo, "{}: no free name for a temporary file beside it", path_);
 }
 
-/// Leaves fd_ negative where another name should be tried.
+/// Leaves fd_ negative if another name should be tried.
 void AtomicFile::create() {
   temporary_ = temporary_name(path_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

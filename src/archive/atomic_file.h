@@ -13,7 +13,7 @@
 namespace halftone {
 
 /// Usage: construct, write() as often as needed, commit(). Destroyed without commit(), it leaves no trace.
-/// Every failure is kIo (kNotFound where the folder is missing) and names the path. Not thread-safe.
+/// Every failure is kIo (kNotFound if the folder is missing) and names the path. Not thread-safe.
 class AtomicFile {
  public:
   /// Creates a temporary file beside `path`, `path`.tmp.PROCESS.NUMBER, with the permissions that the

@@ -25,7 +25,7 @@ struct FileLimits {
 /// bytes keeps the shared_ptr.
 class FileBytes {
  public:
-  /// Regular files only. Throws kNotFound or kIo, naming the path; kUnsupported where it is too long.
+  /// Regular files only. Throws kNotFound or kIo, naming the path; kUnsupported if it is too long.
   static std::shared_ptr<FileBytes> open(const std::string& path, LoadMode mode = LoadMode::kMap,
                                          const FileLimits& limits = {});
   /// Takes a copy of bytes that come from elsewhere; `name` stands for the path in errors.

@@ -26,7 +26,7 @@ struct AotProgram {
   std::vector<size_t> same_as;     ///< for each leaf of the arguments, the first that is the same tensor
   std::vector<c10::IValue> fixed;  ///< leaves that are no tensors must be these
   bool debug_assert = false;
-  /// An operator of the graph does something else where grad mode is off (recurrent layers of oneDNN keep no
+  /// An operator of the graph does something else if grad mode is off (recurrent layers of oneDNN keep no
   /// workspace then): forward runs with it on.
   bool grad_mode = false;
   std::optional<c10::ScalarType> autocast;  ///< what it converted to; nothing: it was off

@@ -89,7 +89,7 @@ variable_list AotNode::apply(variable_list&& gradients) {
   for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
     if (!outputs[i].isTensor() || !outputs[i].toTensor().defined() || !task_should_compute_output(i))
       continue;
-    // As in eager: no gradient where nothing that it is computed from had one.
+    // As in eager: no gradient if nothing that it is computed from had one.
     const std::vector<bool>& depends = program_->depends[i];
     bool any = false;
     for (size_t k = 0; k < tangents; ++k) any = any || (depends[k] && given[k]);

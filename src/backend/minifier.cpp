@@ -94,7 +94,7 @@ class Search {
     return true;
   }
 
-  /// Nothing also where the interpreter fails: such a graph says nothing about the backend.
+  /// Nothing even if the interpreter fails: such a graph says nothing about the backend.
   std::optional<BackendFailure> try_find_failure(const GraphCase& candidate) const {
     try {
       return find_failure(candidate, backend_, options_);

@@ -9,7 +9,7 @@
 
 namespace halftone {
 
-/// The expression, or nothing where the text is broken or holds what SymExpr cannot say (fractions, floats,
+/// The expression, or nothing if the text is broken or holds what SymExpr cannot say (fractions, floats,
 /// unknown functions, numbers beyond 64 bits, deep nesting). It is metadata: whoever needs it decides what a
 /// missing one means.
 std::optional<SymExpr> try_parse_sympy(std::string_view text);

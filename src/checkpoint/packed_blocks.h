@@ -26,7 +26,7 @@ struct PackedRecord {
 };
 
 nlohmann::json packed_json(const std::vector<PackedRecord>& packed);
-/// Empty where the file has none.
+/// Empty if the file has none.
 std::vector<PackedRecord> read_packed(const HtMetadata& metadata);
 
 /// A quantized weight that can be packed.

@@ -21,14 +21,14 @@ namespace halftone {
 void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                   const SymbolBindings& bindings);
 
-/// The same with the module's sample inputs. Where there are none, what depends on the sizes of inputs is
+/// The same with the module's sample inputs. If there are none, what depends on the sizes of inputs is
 /// left out.
 void check_shapes(const GraphModule& module);
 
 /// "float [2, 3]": of messages.
 std::string describe_tensor(const at::Tensor& tensor);
 
-/// Nothing where the computed result is as declared under `bindings` or nothing is declared that can be
+/// Nothing if the computed result is as declared under `bindings` or nothing is declared that can be
 /// evaluated; else what is wrong: "is declared as float [2, 4], the operator gives float [2, 3]".
 std::string difference_from_declared(const Value& declared, const at::Tensor& computed,
                                      const SymbolBindings& bindings);

@@ -1,4 +1,4 @@
-// How a graph is called where nothing is nested.
+// How a graph is called if nothing is nested.
 #pragma once
 
 #include "halftone/graph_module.h"

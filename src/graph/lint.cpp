@@ -166,7 +166,7 @@ class Linter {
     }
   }
 
-  // Nodes that can never run because each waits for another. Only where some order is wrong: an ordered graph
+  // Nodes that can never run because each waits for another. Only if some order is wrong: an ordered graph
   // has no cycle.
   void check_cycles() {
     if (!out_of_order_) return;

@@ -16,7 +16,7 @@ std::vector<bool> inputs_written_in_place(const Graph& graph);
 /// Names of the parameters, buffers and constants that a run changes, in place or by a mutation output.
 std::vector<std::string> mutated_tensor_names(const Graph& graph);
 
-/// kGuard where an input that a mutation output is copied to shares memory with another: the graph has them
+/// kGuard if an input that a mutation output is copied to shares memory with another: the graph has them
 /// apart.
 void check_written_inputs(const Graph& graph, const std::vector<c10::IValue>& user_inputs);
 

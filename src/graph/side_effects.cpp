@@ -10,7 +10,7 @@
 namespace halftone {
 namespace {
 
-// The operand as it will be at run time, the schema's default where it was not given; nothing where it is a
+// The operand as it will be at run time, the schema's default if it was not given; nothing if it is a
 // value.
 std::optional<bool> constant_flag(const Node& node, std::string_view name) {
   if (const Argument* given = node.try_input(name)) {

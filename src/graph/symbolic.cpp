@@ -136,7 +136,7 @@ void check_operand_count(Op op, size_t count) {
   }
 }
 
-// Sums without 0, products without 1; nothing where no such operand is there. Both keep the order of the
+// Sums without 0, products without 1; nothing if no such operand is there. Both keep the order of the
 // rest.
 std::optional<SymExpr> drop_neutral(Op op, const std::vector<SymExpr>& operands) {
   const int64_t neutral = op == Op::kAdd ? 0 : 1;

@@ -25,7 +25,7 @@ std::string cosine(const CandidateReport& row) {
   return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->least_cosine);
 }
 
-/// Nothing where the interval is open: no number of times is supported by that.
+/// Nothing if the interval is open: no number of times is supported by that.
 std::string speed_up(const ShapeTime& time) {
   if (!(time.to_eager > 0) || time.eager_interval.is_open()) return "-";
   // An interval that spans a factor of two on one side supports no number either.

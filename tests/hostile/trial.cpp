@@ -135,7 +135,7 @@ std::shared_ptr<GraphModule> as_compiled(const GraphModule& module) {
   return copy;
 }
 
-/// Empty where equal: dtype, sizes, NaN at the same places, numbers within the kernels' rounding.
+/// Empty if equal: dtype, sizes, NaN at the same places, numbers within the kernels' rounding.
 std::string difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type())
     return fmt::format("dtype {} instead of {}", toString(b.scalar_type()), toString(a.scalar_type()));

@@ -48,7 +48,7 @@ auto parse_option(Parse&& parse) {
 /// UsageError, with the nearest name and all known ones, where the name that was given to this option is none
 /// of them.
 void require_known(const char* option, const std::string& name, const std::vector<std::string>& known);
-/// For CLI::Validator: what is wrong with a regular expression; "" where nothing is.
+/// For CLI::Validator: what is wrong with a regular expression; "" if nothing is.
 std::string check_pattern(const std::string& pattern);
 
 /// How a model's file is opened.

@@ -52,7 +52,7 @@ Profile profile_with_best_limits(Session& session, const CompiledModel& compiled
   return found;
 }
 
-/// Takes away limits that were beaten, and says so; "" where none was.
+/// Takes away limits that were beaten, and says so; "" if none was.
 std::string drop_beaten_limits(Profile& profile) {
   size_t beaten = 0;
   bool disturbed = false;

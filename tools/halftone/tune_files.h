@@ -7,7 +7,7 @@
 
 namespace halftone::cli {
 
-/// halftone/`what` in $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
+/// halftone/`what` in $XDG_CACHE_HOME, or else in ~/.cache; empty if there is no home.
 std::string default_cache(const char* what);
 /// The path of this program.
 std::string own_program();

@@ -12,7 +12,7 @@ namespace halftone::cli {
 /// much faster stands in the report's own text.
 std::string gain_text(const TuneReport& report);
 
-/// A table of parts and their schemes; a sentence where there are none.
+/// A table of parts and their schemes; a sentence if there are none.
 std::string parts_text(const LayerwiseConfig& parts);
 nlohmann::ordered_json parts_json(const LayerwiseConfig& parts);
 

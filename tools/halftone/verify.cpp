@@ -44,7 +44,7 @@ std::string printable(std::string text) {
   return text;
 }
 
-/// Null where the text is empty. What a damaged file has there may be no JSON.
+/// Null if the text is empty. What a damaged file has there may be no JSON.
 Json parsed(const std::string& text) {
   if (text.empty()) return nullptr;
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);

@@ -11,10 +11,10 @@ namespace halftone::partition {
 
 using ValueSet = std::unordered_set<const Value*>;
 
-/// Nothing where the sizes are not known or depend on symbols.
+/// Nothing if the sizes are not known or depend on symbols.
 std::optional<int64_t> try_element_count(const Value& value);
 
-/// Elements times the width of one, as if it had memory of its own; kInvalidArgument where sizes are not
+/// Elements times the width of one, as if it had memory of its own; kInvalidArgument if sizes are not
 /// known.
 int64_t bytes_of(const Value& value);
 

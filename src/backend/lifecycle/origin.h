@@ -14,7 +14,7 @@ struct Origin {
   GraphSpec spec;
 };
 
-/// Throws where the samples do not fit the model.
+/// Throws if the samples do not fit the model.
 Origin take_origin(const ModelSource& source, const GraphSpec& spec, const std::vector<Sample>& samples);
 
 /// Parameters and buffers, as a state dictionary has them.

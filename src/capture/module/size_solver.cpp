@@ -50,7 +50,7 @@ std::optional<int64_t> offset_of(const Samples& values, const Samples& x) {
   return offset;
 }
 
-/// values = (x + b) // d: each sample leaves an interval for b. Where several are left, only the plain forms
+/// values = (x + b) // d: each sample leaves an interval for b. If several are left, only the plain forms
 /// (rounding down, rounding up) are believed.
 std::optional<SymExpr> quotient(const Samples& values, const Samples& x, const SymExpr& expression) {
   constexpr int64_t kMaxDivisor = 64;

@@ -43,7 +43,7 @@ class Tape {
   const Origin& origin(const Value* value) const { return origins_.at(value); }
   bool depends_on_data(const std::vector<NamedArgument>& inputs) const;
 
-  /// The layer whose parameters or buffers are among the operands; nullptr where none are.
+  /// The layer whose parameters or buffers are among the operands; nullptr if none are.
   const std::string* layer_read_by(const std::vector<NamedArgument>& inputs) const;
   const ModuleTensors& names() const { return names_; }
   /// The layer that runs, as far as it can be told: "layer \"fc\"", or where the last parameters were read.

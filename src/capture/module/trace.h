@@ -31,7 +31,7 @@ struct TraceRequest {
   bool keep_random = false;
 };
 
-/// Leaves module, examples and random state as they were, also where it throws. Only in a CaptureTurn.
+/// Leaves module, examples and random state as they were, even if it throws. Only in a CaptureTurn.
 Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
 
 /// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that

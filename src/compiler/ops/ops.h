@@ -14,7 +14,7 @@ namespace halftone::ops {
 using OptionalTensor = std::optional<at::Tensor>;
 
 /// Rows (the last dimension) as 8-bit integers, by the rule of kernels/quantize_rows. q has x's sizes and is
-/// uint8, or int8 where symmetric; scale is float32 [rows], zero_point int32 [rows] (zeros where symmetric),
+/// uint8, or int8 where symmetric; scale is float32 [rows], zero_point int32 [rows] (zeros if symmetric),
 /// rows = x.numel() / x.size(-1). x: float32.
 struct QuantizedRows {
   at::Tensor q, scale, zero_point;
@@ -23,7 +23,7 @@ QuantizedRows quantize_rows(const at::Tensor& x, bool symmetric);
 /// scale · (q - zero_point), row by row.
 at::Tensor dequantize_rows(const QuantizedRows& rows);
 
-/// sum = x + residual (x where there is none); y = sum normalised over its last dimension:
+/// sum = x + residual (x if there is none); y = sum normalised over its last dimension:
 ///   layer: (sum - mean) / sqrt(variance + eps) · gamma + beta
 ///   rms:   sum / sqrt(mean of squares + eps) · gamma + beta
 /// q, scale, zero_point: the rows of y quantized. → (y, sum, q, scale, zero_point)
@@ -64,7 +64,7 @@ using FusedLinearResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Ten
 FusedLinearResult fused_linear(const FusedLinear& call);
 
 /// What a convolution does beside its tensors. stride, padding (on both sides), dilation and output_padding
-/// have one number for each spatial dimension; padding may have two where nothing is transposed: those in
+/// have one number for each spatial dimension; padding may have two if nothing is transposed: those in
 /// front, then those behind. activation: "none", "relu", "clamp" (to lo … hi), "gelu",
 /// "gelu_tanh", "silu", "hardswish", "sigmoid", "hardsigmoid".
 struct ConvNumbers {

@@ -265,7 +265,7 @@ class LayoutMover {
     return order;
   }
 
-  /// A view of what the copy was made from has other strides: only where nobody could tell.
+  /// A view of what the copy was made from has other strides: only if nobody could tell.
   bool try_permute(Node& node) {
     Value* source = try_source(try_tensor(node, "self"));
     if (source == nullptr || aliases_.is_written(node.output()) || !strides_are_not_shown(node.output()))

@@ -31,7 +31,7 @@ struct ConvCall {
   int64_t groups = 1;
 };
 
-/// One number for each dimension; `otherwise` where nothing is given.
+/// One number for each dimension; `otherwise` if nothing is given.
 std::optional<Integers> try_per_dimension(const Node& node, std::string_view name, size_t dims,
                                           int64_t otherwise) {
   if (is_absent(node, name)) return Integers(dims, otherwise);

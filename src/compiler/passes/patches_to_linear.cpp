@@ -29,7 +29,7 @@ class PatchFinder {
     int64_t down, across;             ///< patches of an image
   };
 
-  /// `otherwise`: what the operator takes where nothing is given.
+  /// `otherwise`: what the operator takes if nothing is given.
   static bool is_pair(const Node& node, const char* name, const std::vector<int64_t>& wanted,
                       int64_t otherwise) {
     if (is_absent(node, name)) return wanted == std::vector<int64_t>{otherwise, otherwise};

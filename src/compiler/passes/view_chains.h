@@ -28,7 +28,7 @@ class Restrider {
 
   /// Whether every view of `root`, and of its views, still works if root has those strides (for sizes and
   /// strides as numbers), and nobody else sees the difference: root is not returned, nobody writes to it.
-  /// Tried with meta tensors under several values of the symbols. Where true, the recorded strides of the
+  /// Tried with meta tensors under several values of the symbols. If true, the recorded strides of the
   /// views are brought up to date (to "not known" where only numbers are known).
   bool try_restride(Value* root, LayoutChange change, const StridesFor& strides) const;
 

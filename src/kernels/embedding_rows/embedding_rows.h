@@ -28,7 +28,7 @@ struct EmbeddingRowsProblem {
   int64_t rows = 0;   ///< rows of the table
   int64_t width = 0;
   EmbeddingFormat format = EmbeddingFormat::kInt8;
-  /// Columns that share a scale: 32, 64, 128 or 256, fewer in the last group where it does not divide the
+  /// Columns that share a scale: 32, 64, 128 or 256, fewer in the last group if it does not divide the
   /// width; 0 for the whole row.
   int group = 0;
 

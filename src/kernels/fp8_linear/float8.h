@@ -36,7 +36,7 @@ void encode_float8(const float* x, int64_t count, Float8Format format, uint8_t* 
 void decode_float8(const uint8_t* bytes, int64_t count, Float8Format format, float* x,
                    Isa isa = active_isa());
 
-/// The scale that spreads a row over e4m3fn: max(max|x| / 448, FLT_MIN), NaN where the row is not finite.
+/// The scale that spreads a row over e4m3fn: max(max|x| / 448, FLT_MIN), NaN if the row is not finite.
 /// One rounded division, so it is the same everywhere.
 float float8_row_scale(const float* x, int64_t count);
 

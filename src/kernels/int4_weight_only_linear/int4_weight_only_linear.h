@@ -30,7 +30,7 @@ struct Int4WeightOnlyProblem {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter where it does not divide k
+  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter if it does not divide k
 };
 
 struct Int4WeightOnlyKernel {

@@ -78,7 +78,7 @@ struct Scratch {
   int32_t* row_add;    // [m]
   int32_t* row_mul;    // [m]
   uint8_t* quantized;  // for each thread, one block of quantized rows
-  // Only for kQuantizedRows: for each thread the rows of a group, or all rows where there are no groups. Rows
+  // Only for kQuantizedRows: for each thread the rows of a group, or all rows if there are no groups. Rows
   // do not begin a power of two apart, which would give them the same few places in the cache.
   float* floats;
   int64_t floats_stride;

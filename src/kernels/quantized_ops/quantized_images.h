@@ -70,7 +70,7 @@ void quantized_adaptive_average_pool(const QuantizedOpsKernel& kernel, const Qua
 
 enum class Interpolation { kNearest, kNearestExact, kBilinear, kBilinearAlignedCorners };
 
-/// `scale` of a dimension is torch's scale factor, or 0 where only sizes were given. Bilinear needs depth 1;
+/// `scale` of a dimension is torch's scale factor, or 0 if only sizes were given. Bilinear needs depth 1;
 /// a 1d linear has height 1.
 void quantized_interpolate(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
                            Interpolation mode, const std::array<double, kConvDims>& scale,

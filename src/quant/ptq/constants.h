@@ -10,7 +10,7 @@
 
 namespace halftone::ptq {
 
-/// The stored tensor behind an operand; undefined where it is absent, computed, given by the caller or
+/// The stored tensor behind an operand; undefined if it is absent, computed, given by the caller or
 /// written by the model. `written`: mutated_tensor_names() of the graph, once for all of its nodes.
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
                             const std::vector<std::string>& written);

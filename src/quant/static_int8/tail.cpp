@@ -14,7 +14,7 @@ struct Bounds {
   float high = std::numeric_limits<float>::infinity();
 };
 
-/// The bounds of a node that clamps; nothing where it does something else.
+/// The bounds of a node that clamps; nothing if it does something else.
 std::optional<Bounds> try_bounds(const Node& node) {
   Bounds bounds;
   if (node.is("aten::relu")) {

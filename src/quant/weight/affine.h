@@ -36,7 +36,7 @@ struct AffineRule {
 struct AffineParts {
   at::Tensor q;           ///< int8 [n, k]
   at::Tensor scale;       ///< float32 [n, groups]
-  at::Tensor zero_point;  ///< int8 [n, groups]; undefined where symmetric
+  at::Tensor zero_point;  ///< int8 [n, groups]; undefined if symmetric
 };
 
 /// The rule of int8wo and int8dq: scales of at least 2^-23, and only they are rounded to the weight's type.
@@ -44,7 +44,7 @@ AffineRule int8_rule(int weight_bits, c10::ScalarType dtype);
 /// The rule of int4wo and IntxWeightOnlyConfig: everything in the weight's type.
 AffineRule intx_rule(int bits, bool symmetric, c10::ScalarType dtype);
 
-/// weight: float32 [n, k], contiguous, finite. The last group is shorter where `group` does not divide k; k =
+/// weight: float32 [n, k], contiguous, finite. The last group is shorter if `group` does not divide k; k =
 /// 0 is one group of zeros.
 AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const AffineRule& rule);
 

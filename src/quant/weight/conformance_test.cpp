@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   QuantConfig config;
-  /// Of one activation, in steps of its row's scale: 0 where activations stay as they are.
+  /// Of one activation, in steps of its row's scale: 0 if activations stay as they are.
   double activation_error = 0;
   /// Of the weights that the format takes.
   int64_t k = 64;

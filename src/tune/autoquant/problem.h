@@ -45,7 +45,7 @@ struct Problem {
 };
 
 /// `seen`: of one call. The weights of the model's other layers are part of the key: they decide what the
-/// caches hold when a call comes to this one. Inputs are made up, the same each time. kUnsupported where a
+/// caches hold when a call comes to this one. Inputs are made up, the same each time. kUnsupported if a
 /// number that the nodes need was not seen.
 Problem cut_out(const MarkedModel& model, const Neighbourhood& part, const SeenValues& seen);
 

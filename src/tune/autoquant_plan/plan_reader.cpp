@@ -29,7 +29,7 @@ class PlanReader {
     known_.emplace_back(key);
     return place_.at(key);
   }
-  /// Nothing where it is left out or null.
+  /// Nothing if it is left out or null.
   std::optional<JsonCursor> optional(const char* key) {
     known_.emplace_back(key);
     if (!place_.has(key) || place_.at(key).is_null()) return std::nullopt;

@@ -17,7 +17,7 @@
 
 namespace halftone {
 
-/// A table, or a function that gives one: called at the first use, once.
+/// A table, or a function that returns one; the function is called once, at the first use.
 using Decompositions = std::variant<DecompositionTable, std::function<DecompositionTable()>>;
 
 /// Where the graphs of each compilation are written.
@@ -43,12 +43,12 @@ struct AotOptions {
 /// Runs a graph as it is, in the interpreter.
 GraphCompiler nop_compiler();
 
-/// A compiler that asks others: given a graph module and example inputs it gives a function like it, whose
-/// results are differentiable.
+/// A compiler built from other compilers: from a graph module and example inputs it makes an equivalent
+/// function whose results are differentiable.
 ///
-/// Where an input or parameter requires grad (and grad mode is on), forward and backward are traced as one
-/// joint graph through autograd's own formulas, parted, and given to their compilers; backward at its first
-/// use. Else one inference graph goes to inference_compiler. The module's parameters are inputs of these
+/// If an input or parameter requires grad (and grad mode is on), forward and backward are traced as one
+/// joint graph through autograd's own formulas, split, and given to their compilers; backward at its first
+/// use. Otherwise one inference graph goes to inference_compiler. The module's parameters are inputs of these
 /// graphs: the function reads them at each call, and gradients reach them.
 ///
 /// The function takes inputs of the examples' sizes, strides, types and need of gradients (kGuard otherwise)
@@ -75,7 +75,7 @@ class AotAutograd {
   std::shared_ptr<const Shared> shared_;
 };
 
-/// Thrown by a compiler that wants its caller to begin anew: passed on, and not counted as a failure.
+/// Thrown by a compiler to make its caller start again: passed on, and not counted as a failure.
 class RestartAnalysis : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -82,7 +82,7 @@ struct AutoquantPlan {
   bool quantizes() const;  ///< any layer at all
   /// A table of at most 100 columns, the runs and the notes.
   std::string to_text() const;
-  std::string to_json() const;  ///< indented, for people
+  std::string to_json() const;  ///< indented
   /// Written by to_json(), or edited by hand: a "choice" may be any of autoquant_schemes(), and everything
   /// but "layers" with "name" and "choice" may be left out. kCorruptFile, with `file` and the place
   /// ("layers[3].choice"), for unknown keys, schemes (with the nearest), wrong types and a layer twice.

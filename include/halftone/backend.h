@@ -13,7 +13,7 @@ struct BackendInfo {
   std::string name;
   /// "debug", "experimental", "legacy", …; "freezes": the weights' content is compiled in.
   std::vector<std::string> tags;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
 };
 
 /// kInvalidArgument if the name is taken or empty. Thread-safe, as everything here.

@@ -91,7 +91,7 @@ class Pattern {
   bool is_complex() const { return complex_; }                      ///< neither an operation nor a sequence
   std::string to_json() const;          ///< the short form; of a complex one the complex form
   std::string to_complex_json() const;  ///< always the complex form
-  std::string to_text() const;          ///< for people: "relu(add(batch_norm(conv2d), *))" in full names
+  std::string to_text() const;          ///< for display: "relu(add(batch_norm(conv2d), *))" in full names
   bool operator==(const Pattern& other) const { return nodes_ == other.nodes_; }
 
  private:

@@ -39,7 +39,7 @@ class BackendKind {
 
 struct BackendType {
   std::string type;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
   /// kInvalidArgument for fields and values that the type does not know.
   std::function<std::shared_ptr<const BackendKind>(std::string_view config_json)> make;
   /// Why no file may name this type, since its config is a permission that only a caller can give; empty:

@@ -17,7 +17,7 @@ namespace halftone {
 
 struct BenchModelInfo {
   std::string name;  ///< "mlp_mixer"
-  std::string what;  ///< one line for people: sizes, what it stands for
+  std::string what;  ///< one-line description: sizes, what it stands for
   int64_t batch_size = 1;
   bool trains = true;  ///< has a training step
 };
@@ -42,8 +42,8 @@ struct BenchJob {
   bool operator==(const BenchJob&) const = default;
 };
 
-/// The seeds' five ("noquant", "int8dynamic", "int8weightonly", "int4weightonly", "autoquant") and
-/// autoquant_schemes().
+/// The names of torchao's benchmarks ("noquant", "int8dynamic", "int8weightonly", "int4weightonly",
+/// "autoquant") and autoquant_schemes().
 std::vector<std::string> bench_schemes();
 
 /// In this process. What the model or the backend throws is the row's accuracy word and error.

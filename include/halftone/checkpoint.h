@@ -88,8 +88,8 @@ enum class VerifyDepth {
   kMetadata,    ///< neither weights nor checksums: fast, and blind to damage in them
 };
 
-/// Believes nothing: checksums, format, versions, graph, configs, backend. Throws only if the file cannot
-/// be read or is no .ht at all.
+/// Verifies everything: checksums, format, versions, graph, configs, backend. Throws only if the file cannot
+/// be read or is not a .ht at all.
 CheckpointInfo verify_checkpoint(const std::string& path, VerifyDepth depth = VerifyDepth::kEverything);
 
 }  // namespace halftone

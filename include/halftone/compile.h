@@ -11,7 +11,7 @@
 
 namespace halftone {
 
-/// Who computes convolutions in float32 with constant weights.
+/// The kernels of convolutions in float32 with constant weights.
 enum class ConvChoice {
   kHalftone,  ///< our kernels
   kMkldnn,    ///< mkldnn's, that libtorch brings, wherever they can; the plan then runs on ATen's threads
@@ -21,12 +21,12 @@ enum class ConvChoice {
 
 struct CompileOptions {
   std::vector<std::string> disabled_passes;  ///< by name; see compile_passes()
-  size_t max_plans = 32;  ///< shapes that are kept ready; the one that was not used for longest makes room
+  size_t max_plans = 32;  ///< shapes that are kept ready; the least recently used is dropped
   int threads = 0;        ///< of one run, at most; 0: as many as ATen has (at::set_num_threads)
   ConvChoice convolutions = ConvChoice::kHalftone;
 };
 
-/// What multiplies: decides how fast a step could be.
+/// The kind of multiplication, which decides how fast a step could be.
 enum class Arithmetic { kFloat, kInt7, kInt8 };
 
 /// One operation of a compiled model, for a shape.

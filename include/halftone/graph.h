@@ -277,8 +277,8 @@ std::unique_ptr<Graph> parse_graph(std::string_view text);
 /// Graphviz.
 std::string print_dot(const Graph& graph);
 
-/// Whether the node must run even if nobody uses its outputs: it mutates an operand, asserts, or draws random
-/// numbers.
+/// Whether the node must run even if its outputs are not used: it mutates an operand, asserts, or draws
+/// random numbers.
 bool has_side_effects(const Node& node);
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-// Backends with a life: built once from a model, switched on and off, saved, loaded, deployed.
+// Stateful backends: built once from a model, activated and deactivated, saved, loaded, deployed.
 // docs/lifecycle.md.
 #pragma once
 

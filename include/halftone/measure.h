@@ -2,7 +2,7 @@
 //
 // Two programs that are timed one after the other are timed on two machines: clocks go up and down,
 // neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next
-// round begins with the next one, so that nobody always goes first. What is compared is the *ratio* of two
+// round begins with the next one, so that none always goes first. What is compared is the *ratio* of two
 // contestants in the same round; its median over the rounds does not notice slow rounds, which hit both.
 //
 // 1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
@@ -19,7 +19,7 @@
 // 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
 //    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
 //    run.
-// 7. Other programs: each turn is watched. If somebody else had the processor, the turn is made again, and
+// 7. Other programs: each turn is watched. If another program had the processor, the turn is repeated, and
 //    after four of them the round is *disturbed*: its times are dropped, and it is run again while the time
 //    budget lasts. Fewer than six undisturbed rounds (or than `least_rounds`, if those are fewer) say
 //    nothing: the machine is too busy.
@@ -57,7 +57,7 @@ struct MeasureOptions {
   int most_rounds = 10000;
   double confidence = 0;  ///< half of the interval's width, relative; 0: measure until `seconds` are over
   double level = 0.95;    ///< probability of the intervals
-  double drop_ratio = 0;  ///< 0: nobody is dropped
+  double drop_ratio = 0;  ///< 0: none is dropped
   std::function<void(double share)> progress = nullptr;  ///< 0 to 1, after each round
   std::function<double()> clock = nullptr;               ///< seconds; for tests. Empty: the steady clock
   MachineWatch watch = nullptr;  ///< for tests. Empty: this machine's, and none beside a `clock` of a test

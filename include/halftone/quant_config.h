@@ -127,7 +127,7 @@ class QuantConfig {
 struct Scheme {
   std::vector<std::string> names;  ///< the short one first: "int8wo", "int8weightonly"
   QuantConfig config;
-  std::string weights;      ///< what becomes of them, for people
+  std::string weights;      ///< description of the weight format, for display
   std::string activations;  ///< likewise
   double bits_per_weight;   ///< stored, scales included, for a layer of 4096 inputs
 };

@@ -13,7 +13,7 @@ namespace halftone {
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
   Kind kind = Kind::kLeaf;
-  std::string type_name;  ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
+  std::string type_name;  ///< the name in the exporter, for display: "builtins.dict", "Output (named tuple)"
   std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
   std::vector<TreeSpec> children;
   /// How Python reaches each child if that is not [0] or ['a']: "[3]" for a key that is a number, ".a" for

@@ -84,7 +84,7 @@ struct TuneReport {
   std::string measured_at;         ///< UTC, "2026-01-31T12:00:00Z"
   int rounds = 0;                  ///< undisturbed ones, of all shapes
   int disturbed = 0;               ///< rounds that other programs disturbed, and that were dropped
-  bool watched = false;            ///< false: nobody looked whether other programs ran (measure.h)
+  bool watched = false;            ///< false: other programs were not looked for (measure.h)
   bool from_cache = false;         ///< the measurements are those of measured_at
   std::vector<std::string> notes;  ///< what people should know, one sentence each
 

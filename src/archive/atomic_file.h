@@ -18,7 +18,7 @@ class AtomicFile {
  public:
   /// Creates a temporary file beside `path`, `path`.tmp.PROCESS.NUMBER, with the permissions that the
   /// process's umask gives, and locks it (flock). Those of the same path whose writers were killed are
-  /// removed: nobody holds their lock any more.
+  /// removed: no process holds their lock any more.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

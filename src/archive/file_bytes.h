@@ -21,7 +21,7 @@ struct FileLimits {
 };
 
 /// Immutable in length. The bytes are writable (a private copy: the file never changes), because a tensor
-/// that lives in them may be an optimizer's parameter or a mutated buffer. Whoever keeps a pointer into the
+/// that lives in them may be an optimizer's parameter or a mutated buffer. Code that keeps a pointer into the
 /// bytes keeps the shared_ptr.
 class FileBytes {
  public:

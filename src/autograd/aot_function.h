@@ -17,7 +17,7 @@ namespace halftone {
 
 /// Everything that the calls share. Immutable but for backward, which is compiled at its first use.
 struct AotProgram {
-  JointTrace trace;  ///< without its graph, which was parted
+  JointTrace trace;  ///< without its graph, which was split
   std::vector<TensorMeta> tangents;
   /// For each primal: which tangents its gradient is computed from.
   std::vector<std::vector<bool>> depends;

@@ -57,7 +57,7 @@ std::vector<c10::IValue> AotNode::take_saved() {
   std::vector<c10::IValue> values;
   values.reserve(saved_.size() + program_->tangents.size());
   for (const auto& saved : saved_) values.emplace_back(saved.unpack(getptr()));
-  // What this backward takes, nobody asks for again: the graph frees it as it goes.
+  // This backward is the last reader of its saved tensors: the graph frees them as it runs.
   if (!torch::autograd::get_current_graph_task_keep_graph())
     for (auto& saved : saved_) saved.reset_data();
   return values;

@@ -1,4 +1,4 @@
-// The backends that are there from the start: each file of this room gives those it defines.
+// The built-in backends: each file of this folder defines some of them.
 #pragma once
 
 #include <vector>

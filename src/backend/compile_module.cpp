@@ -249,7 +249,7 @@ struct CompiledModule::State {
     if (!at::GradMode::is_enabled()) return false;
     for (const c10::IValue& leaf : leaves)
       if (is_defined_tensor(leaf) && leaf.toTensor().requires_grad()) return true;
-    if (!module) return true;  // it may use tensors that nobody registered
+    if (!module) return true;  // it may use tensors that are not registered
     for (const at::Tensor& parameter : module->parameters())
       if (parameter.requires_grad()) return true;
     return false;

@@ -8,7 +8,7 @@
 
 namespace halftone {
 
-/// Keeps the first `count` nodes; what later nodes would read becomes the outputs. Nothing if nobody reads
+/// Keeps the first `count` nodes; what later nodes would read becomes the outputs. Nothing if no node reads
 /// any of it.
 std::optional<GraphCase> cut_end(const GraphCase& graph_case, size_t count);
 
@@ -20,7 +20,7 @@ std::optional<GraphCase> without_outputs(const GraphCase& graph_case, size_t beg
 std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t begin, size_t end,
                                          const RecordedValues& values);
 
-/// Without inputs and tensors that nobody reads or writes; nothing if there are none.
+/// Without inputs and tensors that are neither read nor written; nothing if there are none.
 std::optional<GraphCase> without_unused_inputs(const GraphCase& graph_case);
 
 /// What was to be written to buffers and inputs becomes plain outputs; nothing if there is none.

@@ -44,8 +44,8 @@ std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tens
 /// A quantized parameter of a module. Borrows `weight`.
 Packable packable(const std::string& name, const QuantizedWeight& weight);
 
-/// Packs all of them and adds the blocks to the collector. The records' `block` is set by whoever finishes
-/// it, in this order.
+/// Packs all of them and adds the blocks to the collector. The records' `block` is set by the code that
+/// finishes it, in this order.
 std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, TensorCollector& collector);
 
 /// Gives stored blocks to the kernels. Those of the layouts that this machine's kernels want are compared

@@ -1,5 +1,6 @@
-// Which operators graphs from files may call. A file is somebody else's: everything that the dispatcher knows
-// would be too much, since that includes operators that read files, print, and make tensors of raw memory.
+// Which operators graphs from files may call. A file may come from anyone: everything that the dispatcher
+// knows would be too much, since that includes operators that read files, print, and make tensors of raw
+// memory.
 #pragma once
 
 #include <span>

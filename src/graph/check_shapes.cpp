@@ -296,7 +296,7 @@ class ShapeCheck {
     for (size_t i = 0; i < results.size(); ++i) {
       const Value& output = *node.output(i);
       if (results[i].isTensor() && !results[i].toTensor().defined()) continue;
-      // What nobody reads may differ: some operators give such results in other sizes than they say.
+      // Results without a reader may differ: some operators return those in other sizes than they declare.
       if (!output.users().empty()) compare(output, results[i]);
       values_[&output] = as_laid_out(node, i, results[i]);
     }

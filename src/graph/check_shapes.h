@@ -17,7 +17,7 @@ namespace halftone {
 ///
 /// Subgraphs of cond, while_loop, map and scan are checked with the sizes of the operands that they get, also
 /// those that a call may not reach. Operators without a meta function and sizes that depend on data are
-/// believed here; whoever runs them compares.
+/// trusted here; the code that runs them compares.
 void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                   const SymbolBindings& bindings);
 

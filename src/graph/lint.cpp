@@ -20,7 +20,7 @@ std::string name_of(const Node& node) {
   return fmt::format("{} (%{})", node.target(), node.output(0)->name());
 }
 
-// Longer ones are an attack on whoever prints them: names stand in tables and messages.
+// Longer ones are an attack on programs that print them: names are part of tables and messages.
 constexpr size_t kLongestName = 4096;
 
 class Linter {

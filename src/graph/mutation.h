@@ -10,7 +10,7 @@ namespace halftone {
 
 /// For each input of the graph: whether some node may write to it or to a view of it, by the operators' alias
 /// annotations; also batch norm in training, whose schema hides that it updates the running statistics.
-/// Outputs of kind mutation are not counted: those are values, applied by whoever runs the graph.
+/// Outputs of kind mutation are not counted: those are values, applied by the code that runs the graph.
 std::vector<bool> inputs_written_in_place(const Graph& graph);
 
 /// Names of the parameters, buffers and constants that a run changes, in place or by a mutation output.

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: modules from text, and the message of an expected error.
+// Shared by the tests of this folder: modules from text, and the message of an expected error.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -122,7 +122,7 @@ class Race {
     first_[i] = fastest;
   }
 
-  /// Milliseconds, and whether nobody disturbed it.
+  /// Milliseconds, and whether the run was undisturbed.
   std::pair<double, bool> timed_runs(size_t i) const {
     const Contestant& contestant = contestants_[i];
     if (first_[i] < kShortMs) run_once(contestant);

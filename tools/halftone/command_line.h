@@ -26,7 +26,7 @@ struct CommonOptions {
   int threads = 0;  ///< 0: as many as torch wants
 };
 
-/// A wrong command line that shows only when the job begins, such as a scheme that nobody knows:
+/// A wrong command line that shows only when the job begins, such as an unknown scheme:
 /// kWrongCommandLine.
 class UsageError : public Error {
  public:

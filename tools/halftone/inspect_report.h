@@ -1,4 +1,4 @@
-// What `halftone inspect` found, as text for people and as JSON for programs.
+// What `halftone inspect` found, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

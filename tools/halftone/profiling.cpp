@@ -27,7 +27,7 @@ std::string describe_limits(const MachineLimits& limits) {
 
 // A step that is this much faster than its limit proves the limit wrong; small differences are noise.
 constexpr double kBeaten = 1.05;
-// This much faster, and the limits were measured while somebody else had the processor.
+// This much faster, and the limits were measured while another program had the processor.
 constexpr double kDisturbed = 2;
 constexpr int kTries = 3;
 

@@ -36,7 +36,7 @@ struct VerifyOptions {
 
 using Json = nlohmann::ordered_json;
 
-/// Text of a file that nobody vouches for, on its way to a terminal.
+/// Untrusted text of a file, to be printed in a terminal.
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(),

@@ -23,7 +23,7 @@ bool reaches_memory(const JointUnits& units, const Unit& unit) {
 FlowNetwork::Capacity cost_of(const JointUnits& units, const Unit& unit, Weight weight) {
   if (unit.is_primal) return 0;
   if (!unit.is_saveable()) return FlowNetwork::kInfinite;
-  // Nobody reads it, so no path leads through it; its size may not even be known.
+  // It has no reader, so no path leads through it; its size may not even be known.
   if (unit.users.empty() && !unit.leaves()) return 0;
   const int64_t bytes = bytes_of(*unit.value);
   if (weight == Weight::kBytes) return bytes;

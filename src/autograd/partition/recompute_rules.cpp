@@ -58,7 +58,7 @@ class Rules {
     return rules_.anything || (!rules_.allowed.empty() && rules_.allowed[index]);
   }
 
-  // A number, and a list that somebody reads as a list, cannot be saved: those have to be computed again.
+  // A number, and a list that is read as a list, cannot be saved and have to be computed again.
   bool is_saveable(const Unit& unit) const {
     if (unit.is_saveable()) return true;
     return !unit.users.empty() && std::all_of(unit.users.begin(), unit.users.end(), [&](size_t user) {

@@ -1,4 +1,4 @@
-// What stands behind a Backend, for the rooms that save, load and tune one.
+// The internals of a Backend, for the components that save, load and tune one.
 #pragma once
 
 #include <memory>

@@ -9,7 +9,7 @@
 namespace halftone::lifecycle {
 
 struct Origin {
-  std::shared_ptr<const GraphModule> graph;   ///< nobody else changes it; tensors are shared with the source
+  std::shared_ptr<const GraphModule> graph;   ///< never changed by others; tensors are shared with the source
   std::shared_ptr<torch::nn::Module> module;  ///< where it was captured from one
   GraphSpec spec;
 };

@@ -33,7 +33,7 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 
  private:
-  KeyRegistration tracing_;  ///< registered only while somebody listens: the key is on loan
+  KeyRegistration tracing_;  ///< registered only while a trace runs: the key belongs to torch
   std::pair<KeyRegistration, std::optional<torch::Library>> dropout_;  ///< likewise
   c10::impl::IncludeDispatchKeyGuard include_;
 };

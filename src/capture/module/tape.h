@@ -35,7 +35,7 @@ class Tape {
 
   /// Outputs as the call gave them, one spec each.
   Node* append(std::string_view target, std::vector<NamedArgument> inputs, std::vector<OutputSpec> outputs);
-  /// A node that nobody ran: its single output's metadata comes from running it without data.
+  /// A node that the model did not run: its single output's metadata comes from running it without data.
   Value* derive(std::string_view target, std::vector<NamedArgument> inputs);
   /// The elements of a list value.
   const std::vector<Value*>& unpack(Value* list, const std::vector<at::Tensor>& elements);

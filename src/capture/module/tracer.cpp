@@ -328,7 +328,7 @@ void Tracer::write_through_pure_form(const Call& call, const PureForm& form, tor
   call.finish(stack, returned);
 }
 
-// Operators of the user's own, mostly: the node writes, but only to a copy that nobody else sees.
+// Custom operators, mostly: the node writes, but only to a copy that nothing else reads.
 void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
   std::vector<NamedArgument> inputs = arguments(call.op, call.args);
   const auto& schema = call.op.schema();

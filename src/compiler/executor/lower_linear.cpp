@@ -28,7 +28,7 @@ struct Output {
   at::Tensor bias;
   Rows residual;  ///< operand not valid: none
   Activation activation = Activation::kNone;
-  Operand y;  ///< not valid: nobody reads it
+  Operand y;  ///< not valid: it has no reader
   Operand q, scale, zero_point;
   RowFormat row_format = RowFormat::kU8;
   int64_t n = 0;

@@ -70,7 +70,7 @@ class NormStep final : public Step {
   RowQuantizer quantizer;  ///< q not valid: none
   size_t workspace_bytes = 0;
 
-  /// The kernel writes quantized rows itself if nobody wants the floats.
+  /// The kernel writes quantized rows itself if the floats have no reader.
   bool only_quantized() const { return !y.valid() && quantizer.q.valid(); }
 
   void run(Frame& frame) const override {

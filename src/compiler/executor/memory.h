@@ -19,7 +19,7 @@ struct ArenaLayout {
 
 inline constexpr size_t kArenaAlignment = 64;
 
-/// Largest first, each at the lowest place that is free during its life. Deterministic.
+/// Largest first, each at the lowest offset that is free during its lifetime. Deterministic.
 ArenaLayout lay_out(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace halftone::compiler

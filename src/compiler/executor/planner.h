@@ -102,7 +102,7 @@ class Planner {
   /// goes to the report.
   Slot define_by_aten(const Node& node, const std::string& reason);
   /// The step at hand may write `result`, an output that it defined, over the operand at `source`, element by
-  /// element: that memory serves twice if nobody else reads the operand afterwards.
+  /// element: that memory is reused if nothing else reads the operand afterwards.
   void may_overwrite(const Operand& result, const Operand& source);
   /// Memory that the step at hand alone uses.
   Operand scratch(size_t bytes);

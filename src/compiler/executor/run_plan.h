@@ -1,5 +1,5 @@
 // One call through a plan: tensors in, steps, tensors out. Allocates nothing but results, and not those where
-// the caller brings them (steps of ATen do as they please).
+// the caller brings them (ATen steps may allocate).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -86,7 +86,7 @@ at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, const OptionalTen
 
 namespace halftone {
 
-/// Registers the operators above in the dispatcher, once. Whoever reads or writes a graph that holds them
+/// Registers the operators above in the dispatcher, once. Code that reads or writes a graph with them
 /// calls this: a static library would otherwise drop the registration.
 void register_fused_operators();
 

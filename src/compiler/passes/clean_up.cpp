@@ -56,7 +56,7 @@ bool asks_for_format(const Node& node) {
   return which == nullptr || *which != c10::MemoryFormat::Preserve;
 }
 
-// A copy of `x` that nobody could tell from it.
+// A copy of `x` that no reader can tell from it.
 bool is_needless_copy(const Node& node, const Value* x, const AliasSets& aliases) {
   if (!keeps_type(node, x) || !same_sizes(node.output(), x)) return false;
   // contiguous() gives back its operand if it can; the others never do.

@@ -11,7 +11,7 @@ namespace halftone::compiler {
 
 struct Pass {
   std::string name;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
   Rewrite rewrite;
 };
 

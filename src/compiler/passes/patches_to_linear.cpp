@@ -56,7 +56,7 @@ class PatchFinder {
     return Patches{*channels, patch[0], patch[1], *height / patch[0], *width / patch[1]};
   }
 
-  /// [b, n, h, w] → [b, n, h·w] → [b, h·w, n], and nobody else looks.
+  /// [b, n, h, w] → [b, n, h·w] → [b, h·w, n], without other readers.
   Node* try_rows(const Value* image) const {
     Node* flat = only_user(image);
     const bool flattens = flat != nullptr && (flat->is("aten::flatten.using_ints") ||

@@ -19,7 +19,7 @@ class LockedFile {
  public:
   explicit LockedFile(const std::string& path) : path_(path) {
     while (!open_and_lock()) {
-      // The file was replaced between open and lock, by an update: the lock is on a file that nobody sees.
+      // The file was replaced between open and lock, by an update: the lock is on a file without a name.
       ::close(fd_);
     }
   }

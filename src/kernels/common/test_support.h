@@ -1,4 +1,4 @@
-// What the kernel tests share: buffers that end at a page nobody may touch, a small generator, the kernels
+// Shared by the kernel tests: buffers that end at an unreadable page, a small generator, the kernels
 // that run here.
 #pragma once
 

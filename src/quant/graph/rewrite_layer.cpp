@@ -175,7 +175,7 @@ std::unordered_set<const Node*> nodes_below(const std::vector<Value*>& values) {
   return below;
 }
 
-/// Erases what stands below the values and gives results that nobody uses, so that views of a weight do not
+/// Erases nodes after the values whose results are not used, so that views of a weight do not
 /// keep it. One walk over the nodes, however many paths lead through them: a residual network of n layers has
 /// 2^n.
 void erase_dead_users(Graph& graph, const std::vector<Value*>& values) {

@@ -129,7 +129,7 @@ class Placer {
     return point != nullptr && point->observer ? point : nullptr;
   }
 
-  /// The nearest point at or before an operand, up through views that nobody observes. (torch.ao goes up
+  /// The nearest point at or before an operand, up through views without observers. (torch.ao goes up
   /// through any operation, and so gives a reshape after a float layer norm the scale of what came before
   /// it.)
   ObservedPoint* nearest_point(const Value* value, const Unit* reader) {

@@ -1,4 +1,4 @@
-// What quantize_ left alone, by kind: so that nobody takes a model for small of which most stayed as it was.
+// What quantize_ left alone, by kind: so that a model of which most stayed as it was is not taken for small.
 #pragma once
 
 #include <string>

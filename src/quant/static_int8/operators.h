@@ -16,7 +16,7 @@
 
 namespace halftone::static_int8 {
 
-/// Makes sure that a program which links this room statically has them. Cheap.
+/// Makes sure that a program which links this component statically has them. Cheap.
 void register_operators();
 
 // One a file; empty functions that the linker must follow.

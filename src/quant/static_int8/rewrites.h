@@ -30,7 +30,7 @@ struct LowerContext {
   Value* add_constant(const std::string& hint, at::Tensor tensor);
 };
 
-/// True if something changed. Nodes that nobody uses any more may be left behind.
+/// True if something changed. Nodes without users may be left behind.
 using LowerRewrite = bool (*)(LowerContext&);
 
 /// dequantize → what moves elements  ⇒  the same on integers → dequantize

@@ -1,4 +1,4 @@
-// Caches and plans that somebody else wrote: nothing of them is taken, and nothing hangs.
+// Forged caches and plans: nothing of them is used, and nothing hangs.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr JsonLimits kPlanLimits{.max_depth = 16, .max_bytes = size_t{64} << 20, .max_values = 4'000'000};
 
-/// One object: its members are asked for by key, and finish() refuses those that nobody asked for.
+/// One object: its members are asked for by key, and finish() refuses the remaining ones.
 class PlanReader {
  public:
   explicit PlanReader(JsonCursor place) : place_(std::move(place)) {

@@ -137,7 +137,7 @@ std::string TuneReport::to_text() const {
           dropped,
       kReportWidth);
   if (rounds > 0 && !watched)
-    text += wrap("nobody looked whether other programs ran meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
+    text += wrap("other programs were not looked for meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
   text += ranges_text(ranges);
   for (const std::string& note : notes) text += wrap(note, kReportWidth);
   text += from_cache ? wrap(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)

@@ -46,7 +46,7 @@ bool all_quantize_alike(const Value* value) {
 }
 
 std::string readers_of(const Value* value) {
-  if (value->users().empty()) return "nobody reads its result";
+  if (value->users().empty()) return "its result is not read";
   const Node* first = value->users().front();
   for (const Node* user : value->users()) {
     if (!try_quantized(*user)) first = user;

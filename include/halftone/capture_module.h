@@ -66,7 +66,7 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// state. Members that are not tensors, and handles that forward() assigns to, cannot be restored.
 ///
 /// Arguments and results: tensors, lists, tuples, dicts with string keys, None, numbers, strings. An argument
-/// that is no tensor is fixed: calls must give the same one.
+/// that is not a tensor is fixed: calls must give the same one.
 ///
 /// What the code tells only autograd is not in the graph: functions with a backward of their own, parts
 /// under NoGradGuard. To train such a model, give it to compile() or AotAutograd itself, not its graph.

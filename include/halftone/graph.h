@@ -95,7 +95,7 @@ class Argument {
 
   const Data& data() const { return data_; }
   bool is_none() const { return std::holds_alternative<None>(data_); }
-  Value* value() const;  ///< nullptr if it is no value
+  Value* value() const;  ///< nullptr if it is not a value
   template <typename T>
   const T* get_if() const {
     return std::get_if<T>(&data_);

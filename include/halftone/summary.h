@@ -36,9 +36,9 @@ struct DynamicDimension {
 
 struct InputSummary {
   std::string name;
-  /// "f32"; the type's name for inputs that are no tensors; "tensor" if nothing more is known.
+  /// "f32"; the type's name for inputs that are not tensors; "tensor" if nothing more is known.
   std::string dtype;
-  std::string sizes;  ///< "[s0, 3]"; empty for inputs that are no tensors
+  std::string sizes;  ///< "[s0, 3]"; empty for inputs that are not tensors
   std::vector<DynamicDimension> dynamic;
 };
 
@@ -67,7 +67,7 @@ ModelSummary summarize(const GraphModule& module);
 
 /// "[s0, 3]"
 std::string format_sizes(const std::vector<SymExpr>& sizes);
-/// "f32[s0, 3]"; the type's name for values that are no tensors or whose shape is not known.
+/// "f32[s0, 3]"; the type's name for values that are not tensors or whose shape is not known.
 std::string format_shape(const Value& value);
 /// "2…1024", "2…" if there is no upper bound.
 std::string format_range(const SymbolRange& range);

@@ -67,7 +67,7 @@ Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue
 std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
 
 /// Another call with the same sizes: integers in the range of the sample's, floats with its mean and
-/// deviation, masks of ones and zeros and what is no tensor as they are. The same for the same seed; the
+/// deviation, masks of ones and zeros and what is not a tensor as they are. The same for the same seed; the
 /// process's random state is left alone.
 Sample synthetic_sample(const Sample& sample, uint64_t seed);
 

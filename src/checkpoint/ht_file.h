@@ -70,7 +70,7 @@ class HtMetadata {
 
 class HtFile {
  public:
-  /// kNotFound, kIo; kCorruptFile if the file is no safetensors file or no .ht. Says nothing of version
+  /// kNotFound, kIo; kCorruptFile if the file is not a safetensors file or not a .ht. Says nothing of version
   /// and checksum.
   static HtFile open(const std::string& path, LoadMode mode);
   static HtFile from_bytes(std::shared_ptr<FileBytes> bytes);

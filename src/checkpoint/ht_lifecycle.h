@@ -27,7 +27,7 @@ struct HtLifecycle {
   std::vector<HtSample> samples;
 };
 
-/// Keys and values of the metadata. kInvalidArgument if `tuning` is no JSON object within the limits.
+/// Keys and values of the metadata. kInvalidArgument if `tuning` is not a JSON object within the limits.
 std::map<std::string, std::string> lifecycle_metadata(const HtLifecycle& lifecycle);
 /// kCorruptFile with file and key.
 HtLifecycle read_lifecycle(const HtMetadata& metadata);

@@ -22,7 +22,7 @@ c10::IValue number_to_tensor(const c10::IValue& number);
 /// is nullptr.
 c10::IValue list_to_ivalue(std::vector<c10::IValue> items, const c10::TypePtr& type);
 
-/// The element type of a list type, also inside an optional; nullptr if it is no list.
+/// The element type of a list type, also inside an optional; nullptr if it is not a list.
 c10::TypePtr element_type(const c10::TypePtr& type);
 
 }  // namespace halftone

@@ -34,7 +34,7 @@ std::optional<std::vector<SymExpr>> contiguous_strides(const std::vector<SymExpr
 
 /// In quotes, with \" \\ \n \r \t and \xNN for other control characters and for bytes that are not UTF-8.
 void append_quoted(std::string& out, std::string_view text);
-/// A double that reads back as the same bits, always with one of . e inf nan, so that it is no integer.
+/// A double that reads back as the same bits, always with one of . e inf nan, so that it is not an integer.
 void append_double(std::string& out, double value);
 /// %name, or %"odd name".
 void append_value_name(std::string& out, std::string_view name);

@@ -133,7 +133,7 @@ std::string TuningRun::trial_failure(const Entrant& entrant) {
   } catch (const Error& error) {
     outcome.failure = error.what();
   }
-  // The baselines are needed: what is no crash is better seen here.
+  // The baselines are needed: a failure other than a crash is better reported here.
   const bool baseline = entrant.row.is_eager || entrant.row.is_fp32;
   return baseline && !outcome.killed ? "" : outcome.failure;
 }

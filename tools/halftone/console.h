@@ -43,7 +43,7 @@ class Console {
   bool shows_progress_;
 };
 
-/// A bar on stderr for work that turns out to be long; draws nothing if stderr is no terminal, and nothing
+/// A bar on stderr for work that turns out to be long; draws nothing if stderr is not a terminal, and nothing
 /// for work that ends within half a second. Erases itself.
 class ProgressBar {
  public:

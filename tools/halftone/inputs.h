@@ -38,7 +38,7 @@ struct InputSet {
 
 /// The sample inputs where `files` is empty (kInvalidArgument if the model has none), else one set for
 /// each file. A missing or unexpected name is kInvalidArgument, with the list of what the model takes.
-/// Numbers are tensors with one element; an input that is no tensor may be left out where the model knows its
+/// Numbers are tensors with one element; another input may be left out if the model knows its
 /// value. Files are safetensors, .npz, or .npy if the model takes one tensor.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files);
 

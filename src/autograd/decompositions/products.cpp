@@ -16,7 +16,7 @@ Tensor scaled(const Tensor& x, const Scalar& factor) {
 
 using Product = Tensor (*)(const Tensor&, const Tensor&);
 
-/// β·bias + α·product. With β = 0 the bias is not read at all, even if it is no number.
+/// β·bias + α·product. With β = 0 the bias is not read at all, even if it is NaN.
 template <Product product>
 Decomposition product_with_bias() {
   return boxed([](const Tensor& bias, const Tensor& left, const Tensor& right, const Scalar& beta,

@@ -18,7 +18,7 @@ std::optional<int64_t> try_element_count(const Value& value);
 /// known.
 int64_t bytes_of(const Value& value);
 
-/// The value whose memory this one shares: itself, where it is no view.
+/// The value whose memory this one shares: itself, where it is not a view.
 const Value* storage_of(const Value* value);
 
 /// Of the memory that the values keep alive, each piece once; inputs of the graph are alive anyway.

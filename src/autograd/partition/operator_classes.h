@@ -5,7 +5,7 @@
 
 namespace halftone::partition {
 
-/// The operand that the node's outputs are views of; nullptr if it is no view. Operators that copy only
+/// The operand that the node's outputs are views of; nullptr if it is not a view. Operators that copy only
 /// sometimes (reshape, contiguous, to) are none.
 const Value* viewed_operand(const Node& node);
 

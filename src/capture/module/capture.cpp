@@ -51,7 +51,7 @@ void check_replay(const std::shared_ptr<GraphModule>& module, const Trace& trace
   }
 }
 
-/// Of each leaf of the arguments; empty for those that are no tensors.
+/// Of each leaf of the arguments; empty for those that are not tensors.
 std::vector<std::string> leaf_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const GraphInput& input : graph.inputs()) {

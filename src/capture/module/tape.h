@@ -30,7 +30,7 @@ class Tape {
 
   Graph& graph() { return graph_; }
   Value* add_input(const at::Tensor& tensor, InputKind kind, std::string target, const std::string* layer);
-  /// A user input that is no tensor.
+  /// A user input that is not a tensor.
   Value* add_input(OutputSpec spec, std::string target);
 
   /// Outputs as the call gave them, one spec each.

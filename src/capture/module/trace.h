@@ -35,7 +35,7 @@ struct TraceRequest {
 Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
 
 /// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
-/// are no strings and for objects.
+/// are not strings and for objects.
 TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
 
 /// The same nesting, with types kept, and other leaves.

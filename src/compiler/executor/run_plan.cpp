@@ -128,7 +128,7 @@ void check_count(size_t given, size_t wanted) {
   fail(ErrorCode::kInvalidArgument, "{} outputs were given, the model has {}", given, wanted);
 }
 
-/// `wanted`: with the sizes and the dtype of the result; undefined if that is no tensor.
+/// `wanted`: with the sizes and the dtype of the result; undefined if that is not a tensor.
 void check_output(const at::Tensor& wanted, const at::Tensor& given, size_t index) {
   if (wanted.defined() != given.defined()) {
     fail(ErrorCode::kInvalidArgument, "output {}: {}", index,

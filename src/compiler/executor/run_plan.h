@@ -46,7 +46,7 @@ class CallInputs {
 std::vector<c10::IValue> run_plan(const Plan& plan, const CallInputs& inputs, int threads,
                                   const NodeHook* hook);
 
-/// The same with results written to `outputs`: one for each result, undefined if that is no tensor.
+/// The same with results written to `outputs`: one for each result, undefined if that is not a tensor.
 /// kInvalidArgument if dtype, sizes or device are others; outputs that overlap an input or each other are
 /// copied to at the end.
 void run_plan_into(const Plan& plan, const CallInputs& inputs, int threads,

@@ -120,7 +120,7 @@ class Rewriter {
   Value* linear(Value* x, Value* bias, const std::optional<TensorMeta>& meta) {
     const FormatOp op = weight_.weight.format->linear_op(weight_.weight);
     if (bias == nullptr || is_row(*bias, weight_.weight.sizes[0])) return append(op, x, bias, meta);
-    // A sum that is no bias: as wide as the result, one row, or a single number.
+    // A sum that is not a bias: as wide as the result, one row, or a single number.
     return insert("aten::add.Tensor", {{"self", append(op, x, nullptr, meta)}, {"other", bias}}, meta);
   }
 

@@ -24,7 +24,7 @@ Value* add_constant(GraphModule& module, const std::string& name, const at::Tens
 /// Sets a tensor operand, in the schema's place.
 void set_operand(Node& node, const std::string& operand, Value* value);
 
-/// Takes inputs without users that are no user inputs out of graph and module.
+/// Takes inputs without users that are not user inputs out of graph and module.
 void erase_unused_constants(GraphModule& module);
 
 }  // namespace halftone::ptq

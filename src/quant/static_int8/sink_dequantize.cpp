@@ -7,7 +7,7 @@
 namespace halftone::static_int8 {
 namespace {
 
-/// The tensors that the node moves: one, or those of a list. Empty if one of them is no dequantized value.
+/// The tensors that the node moves: one, or those of a list. Empty if one of them is not a dequantized value.
 std::vector<Dequantized> moved_values(const Node& node) {
   const Argument* operand = node.try_input(moved_operand(node));
   std::vector<Dequantized> values;

@@ -74,7 +74,7 @@ void apply_to(const ModelSource& model, const AutoquantPlan& plan) {
   }
 }
 
-/// Nothing, and a line in the log, for what is no plan of these layers.
+/// Nothing, and a line in the log, for what is not a plan of these layers.
 std::optional<AutoquantPlan> plan_of_cache(const std::string& text, const std::vector<LayerInfo>& layers) {
   try {
     AutoquantPlan plan = AutoquantPlan::from_json(text, "autoquant's cache");

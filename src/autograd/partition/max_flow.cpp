@@ -1,3 +1,5 @@
+// Dinic's algorithm: levels by breadth-first search, then blocking flows along rising levels. Capacities
+// are bytes, so the bounds are those of integers; networks have two vertices for each value of a model.
 #include "autograd/partition/max_flow.h"
 
 #include <algorithm>

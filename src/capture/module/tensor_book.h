@@ -17,7 +17,7 @@
 
 namespace halftone {
 
-/// The model really runs, and really writes to its tensors; the graph has no writes. So the book keeps, for
+/// The model really runs, and really writes to its tensors; the graph has no writes. So this class keeps, for
 /// each storage, the value of its present content. A write gives the storage's base a new value, and views of
 /// it that are older are made again from that when they are read. Tensors are known by identity and, because
 /// torch copies handles behind the dispatcher's back (detach, autograd), by storage and geometry. What is

@@ -1,4 +1,4 @@
-// What the benchmark times: cases, and in each case the contenders, ours and the peers'.
+// The cases of the benchmark, and in each case the contenders, ours and the peers'.
 //
 // A new operation is one function that returns a Contender, and one line in linear_contenders() or
 // attention_contenders() of ours.cpp or peers.cpp.

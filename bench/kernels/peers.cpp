@@ -1,4 +1,4 @@
-// What a user of PyTorch has today: MKL's fp32 through at::linear, FBGEMM's int8 through
+// PyTorch's own kernels: MKL's fp32 through at::linear, FBGEMM's int8 through
 // quantized::linear_dynamic, ATen's own weight-only kernels and its attention.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

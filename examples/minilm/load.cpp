@@ -1,4 +1,4 @@
-// How the encoder gets its configuration and its weights.
+// Reads the configuration and the weights of the encoder.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>

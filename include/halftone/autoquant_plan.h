@@ -1,5 +1,5 @@
-// What autoquant decided, layer by layer, and why: a readable file that can be edited and replayed.
-// docs/autoquant.md.
+// The plan of autoquant: its decision for each layer, with reasons, as a file that can be edited and
+// replayed. docs/autoquant.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a low-bit backend can run: patterns of operations, the dtypes that each takes, and how each is
+// The capabilities of a low-bit backend: patterns of operations, the dtypes of each, and how each is
 // observed, fused and replaced. As torch.ao.quantization.backend_config; no torch. docs/backend_config.md.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What lifecycle backends are made of: the kinds that are there, their configs, and how to bring your own.
+// The kinds of lifecycle backends: the built-in ones, their configs, and the interface for custom ones.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a benchmark run found: its data, and the files, tables and pages made of it. No torch.
+// Results of a benchmark run: the data, and the files, tables and pages made of it. No torch.
 // docs/bench_results.md.
 #pragma once
 

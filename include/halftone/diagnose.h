@@ -1,4 +1,4 @@
-// What quantizing each layer of a graph would cost: errors of its weight, of its output and of the model's
+// The cost of quantizing each layer of a graph: errors of its weight, of its output and of the model's
 // result.
 #pragma once
 

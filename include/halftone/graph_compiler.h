@@ -1,4 +1,5 @@
-// What a compiler of graphs is: AotAutograd calls some, and is one itself; backends are registered as such.
+// The interface of graph compilers: AotAutograd calls some, and is one itself; backends are registered as
+// such.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -1,4 +1,4 @@
-// Which kernels this build has, which of them this machine runs, and why a linear gets the one it gets.
+// The kernels of this build, those that this machine runs, and the reasons for the kernel of a linear.
 #pragma once
 
 #include <cstdint>

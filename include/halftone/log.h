@@ -1,5 +1,5 @@
-// Where the library's messages go: warnings and errors to stderr, one line each, unless a program installs a
-// sink of its own. Nothing is ever written to stdout.
+// The sink of the library's messages: warnings and errors go to stderr, one line each, unless a program
+// installs a sink of its own. Nothing is ever written to stdout.
 #pragma once
 
 #include <functional>

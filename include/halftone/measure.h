@@ -1,4 +1,4 @@
-// How Halftone measures time: the one code of the tuner and of the benchmarks.
+// Measuring time: the code that the tuner and the benchmarks share.
 //
 // Two programs that are timed one after the other are timed on two machines: clocks go up and down,
 // neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next

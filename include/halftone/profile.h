@@ -1,4 +1,4 @@
-// Where a compiled model's time goes: step by step and layer by layer, beside what the machine could do.
+// Profile of a compiled model: the time of each step and layer, beside the limits of the machine.
 #pragma once
 
 #include <cstdint>

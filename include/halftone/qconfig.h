@@ -1,5 +1,5 @@
-// Which observer watches what: qconfigs, and the mapping from operations and layers to them. As
-// torch.ao.quantization's QConfig and QConfigMapping; no torch. docs/backend_config.md.
+// Qconfigs, which name the observers of activations and weights, and the mapping from operations and layers
+// to them. As torch.ao.quantization's QConfig and QConfigMapping; no torch. docs/backend_config.md.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// How a weight is made low-bit: the built-in configs, the names they go by, and the type-erased config that
+// Configs of quantized weights: the built-in ones, their names, and the type-erased config that
 // everything takes.
 #pragma once
 

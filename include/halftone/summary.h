@@ -1,4 +1,4 @@
-// What `halftone inspect` shows of a model: its layers, totals, inputs and outputs.
+// Summary of a model, as `halftone inspect` shows it: layers, totals, inputs and outputs.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What tuning found out: every candidate, measured and judged.
+// The report of a tuning: every candidate, with measurements and verdict.
 #pragma once
 
 #include <cstdint>

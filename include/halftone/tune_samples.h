@@ -1,4 +1,4 @@
-// What a model is tuned with: calls of any nesting and of several shapes, and which of their sizes may
+// Samples for tuning: calls of any nesting and of several shapes, and which of their sizes may
 // change.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a config does to weights: how one is quantized, restored and multiplied. For those who bring a config
+// Weight formats: how weights of a config are quantized, restored and multiplied. For programs with a config
 // of their own.
 #pragma once
 

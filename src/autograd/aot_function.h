@@ -1,4 +1,4 @@
-// What AotAutograd gives back: compiled forward and backward as one differentiable function.
+// The result of AotAutograd: compiled forward and backward as one differentiable function.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>

@@ -1,4 +1,4 @@
-// What a joint graph's outputs are computed from.
+// The inputs that each output of a joint graph depends on.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What a .ht file says of a backend, looked up in this process: its kind and its device. The file is not
+// The backend record of a .ht file, resolved in this process: its kind and its device. The file is not
 // believed.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a .ht file says of a captured model besides its weights: written from a GraphModule, read back and
+// The metadata of a captured model in a .ht file: written from a GraphModule, read back and
 // checked.
 #pragma once
 

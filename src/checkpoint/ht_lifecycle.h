@@ -1,4 +1,4 @@
-// What a .ht file says of the backend that was saved: which, how it is configured, how it was tuned, what it
+// The saved backend in a .ht file: its type, its config, how it was tuned, what it
 // was built with. Without torch: names are looked up elsewhere.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which layers of a model are quantized, and how, for the metadata of a .ht file.
+// The quantized layers of a model and their configs, for the metadata of a .ht file.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Which instruction sets this machine may run, as a ladder of three levels, and the cap that a user puts on
+// The instruction sets that this machine may run, as three levels, and the cap that a user puts on
 // it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which inputs of a graph a run writes to, and writing them.
+// The inputs of a graph that a run writes to, and writing them.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Which candidates a tuning tries.
+// The candidates of a tuning.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// What tuning knows of its samples before anything runs: names, shapes, sizes that may change, and which
+// The layout of samples, known before anything runs: names, shapes, sizes that may change, and which
 // calls are kept for validation.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a tuning and its dry run have in common: all that is decided before the model is touched.
+// Shared by a tuning and its dry run: everything that is decided before the model is used.
 #pragma once
 
 #include <memory>

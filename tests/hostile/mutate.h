@@ -1,4 +1,4 @@
-// What an attacker changes in a file before sealing it again: the graph's text, the tensors, JSON records.
+// An attacker's changes to a file before it is sealed again: the graph's text, the tensors, JSON records.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// What every subcommand shares: the options, the exit codes, and how a subcommand puts itself on the command
+// Shared by all subcommands: the options, the exit codes, and how a subcommand puts itself on the command
 // line.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What halftone compare found, as text and as JSON.
+// The report of halftone compare, as text and as JSON.
 #pragma once
 
 #include <cstdint>

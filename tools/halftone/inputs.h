@@ -1,4 +1,4 @@
-// What a model is called with: tensors of a file by the model's own input names, or the sample inputs of the
+// The inputs of a model: tensors of a file by the model's own input names, or the sample inputs of the
 // model.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What `halftone inspect` found, as text and as JSON.
+// The report of `halftone inspect`, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,4 +1,4 @@
-// How an ErrorMeasure is printed.
+// An ErrorMeasure as text.
 #pragma once
 
 #include <nlohmann/json.hpp>

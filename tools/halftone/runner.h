@@ -1,4 +1,4 @@
-// What runs a model's calls: the backend that was saved with a file, the compiled model, or the interpreter.
+// Runs a model's calls: the backend that was saved with a file, the compiled model, or the interpreter.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Where tuning, autoquant and benchmarks read and write: the caches, reports, this program itself.
+// Files of tuning, autoquant and benchmarks: the caches, reports, this program itself.
 #pragma once
 
 #include <cstdint>

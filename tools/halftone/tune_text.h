@@ -1,4 +1,4 @@
-// What tune says at the end: what the decision gains, and the schemes of parts.
+// The final text of tune: the gain of its decision, and the schemes of parts.
 #pragma once
 
 #include <nlohmann/json.hpp>

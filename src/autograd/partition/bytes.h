@@ -1,4 +1,4 @@
-// How much memory values take, and which of them share it.
+// Memory of values, and which of them share it.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What an operator costs to run again in the backward pass.
+// Classes of operators by the cost of running them again in the backward pass.
 #pragma once
 
 #include "halftone/graph.h"

@@ -1,4 +1,4 @@
-// What a backend was built from: captured where it is C++ code, its tensors by name, and loading those again.
+// The original of a backend: captured if it is C++ code, its tensors by name, and loading those again.
 #pragma once
 
 #include <memory>

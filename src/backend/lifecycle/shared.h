@@ -1,4 +1,4 @@
-// What the handles of one backend share, and the calls that change it.
+// The state that all handles of one backend share, and the calls that change it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Which dimensions of the arguments are dynamic, and arguments of other sizes to trace with.
+// The dynamic dimensions of the arguments, and arguments of other sizes to trace with.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// What a capture may change and must put back: memory of tensors, random state, flags of parameters and
+// State that a capture may change and must restore: memory of tensors, random state, flags of parameters and
 // modules.
 #pragma once
 

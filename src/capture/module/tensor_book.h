@@ -1,4 +1,4 @@
-// Which value of the graph each tensor of the running model stands for, through views and writes.
+// Maps each tensor of the running model to its value in the graph, through views and writes.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What happens to each operator that the model calls during a capture. The call is really made, with the
+// Handles each operator that the model calls during a capture. The call is really made, with the
 // operands of the model, and recorded as a node on the values that the operands stand for. Writes are
 // recorded through their functional forms: compute a new value, copy it into the operand so that the
 // running model sees it, and tell the tracker of storages which value the memory now holds. Results that

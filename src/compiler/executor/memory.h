@@ -1,4 +1,4 @@
-// Where buffers lie in the arena: no two that live at the same time overlap.
+// Layout of buffers in the arena: no two that are alive at the same time overlap.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Where results with the channels last are put: in memory of their own, or right where a cat of channels
+// Planner: memory of channels-last results, either their own or directly where a cat of channels
 // wants them.
 #include <algorithm>
 #include <array>

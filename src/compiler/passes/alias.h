@@ -1,4 +1,4 @@
-// Which values of a graph may share memory, and what happens to that memory.
+// Sets of values of a graph that may share memory, and the writes to that memory.
 #pragma once
 
 #include <unordered_map>

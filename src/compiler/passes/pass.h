@@ -1,4 +1,4 @@
-// What a rewrite gets and gives. One rewrite a file; passes.h lists them all.
+// The interface of rewrites. One rewrite a file; passes.h lists them all.
 #pragma once
 
 #include <fmt/format.h>

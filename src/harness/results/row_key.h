@@ -1,4 +1,4 @@
-// What makes two rows results of the same thing.
+// The key of a row: rows with equal keys are results of the same configuration.
 #pragma once
 
 #include <map>

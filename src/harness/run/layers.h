@@ -1,4 +1,4 @@
-// What the layers of a compiled model cost, and what quantizing did to them.
+// Times of the layers of a compiled model, and their errors from quantization.
 #pragma once
 
 #include "halftone/bench.h"

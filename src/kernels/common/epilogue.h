@@ -1,4 +1,5 @@
-// What happens to a linear's sums on their way to memory: bias, activation, residual, output format.
+// The epilogue of a linear, applied to its sums before they are stored: bias, activation, residual, output
+// format.
 #pragma once
 
 #include <cstdint>

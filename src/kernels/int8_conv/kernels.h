@@ -1,4 +1,4 @@
-// What int8_conv's driver hands to a kernel, and the kernels, one file for each instruction set. Contract:
+// The arguments of int8_conv's kernels, and the kernels, one file for each instruction set. Contract:
 // int8_conv.h.
 #pragma once
 

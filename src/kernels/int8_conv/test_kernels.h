@@ -1,4 +1,4 @@
-// What the tests of int8_conv share: the kernels that run here (the AVX-512 one through its emulation), and a
+// Shared by the tests of int8_conv: the kernels that run here (the AVX-512 one through its emulation), and a
 // convolution with an answer that follows the contract's formulas, in 64-bit sums.
 #pragma once
 

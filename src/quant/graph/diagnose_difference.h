@@ -1,4 +1,4 @@
-// How far one tensor is from another: the one way in which all commands compare results.
+// The difference of two tensors: the comparison that all commands use.
 #pragma once
 
 #include <ATen/core/Tensor.h>

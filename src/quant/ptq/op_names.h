@@ -1,4 +1,4 @@
-// Which operators of our graphs are meant by the names in backend configs and qconfig mappings.
+// Maps the names in backend configs and qconfig mappings to operators of our graphs.
 #pragma once
 
 #include <string>

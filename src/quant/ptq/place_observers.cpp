@@ -1,4 +1,4 @@
-// Where observers stand. In torch.ao's terms: each quantized match wants its operands and its result in the
+// Places the observers. In torch.ao's terms: each quantized match wants its operands and its result in the
 // dtype of its qconfig; an operand whose maker does not give that dtype gets an observer of its own, a result
 // gets one for all its readers. Operations that only move or pick elements share one observer among operands
 // and result.

@@ -1,4 +1,4 @@
-// What prepare() decides and convert() carries out.
+// The decisions of prepare(), which convert() carries out.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// How observers and qconfigs stand in JSON.
+// Observers and qconfigs as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-// What the rewrites share: the clamp and quantize nodes behind a float, and the operator in their place.
+// Shared by the rewrites: the clamp and quantize nodes after a float, and the operator in their place.
 #include <algorithm>
 #include <limits>
 

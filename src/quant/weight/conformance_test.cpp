@@ -1,4 +1,4 @@
-// What every built-in linear format must show, whatever its integers are.
+// The contract of every built-in linear format, whatever its integers are.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>

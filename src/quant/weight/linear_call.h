@@ -1,4 +1,4 @@
-// What the CPU kernels of all linear operators share: x as rows of floats, the bias, scratch memory, and the
+// Shared by the CPU kernels of all linear operators: x as rows of floats, the bias, scratch memory, and the
 // result in x's type.
 #pragma once
 

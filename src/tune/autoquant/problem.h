@@ -1,4 +1,5 @@
-// What is measured: the linears of a site with their fused neighbours, cut out of the graph for one shape.
+// The unit of measurement: the linears of a site with their fused neighbours, cut out of the graph for one
+// shape.
 #pragma once
 
 #include <ATen/core/ivalue.h>

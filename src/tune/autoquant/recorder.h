@@ -1,4 +1,4 @@
-// What calibration sees: the shapes at each site and how often, and some rows of real activations.
+// The record of calibration: the shapes at each site and how often, and some rows of real activations.
 #pragma once
 
 #include <ATen/core/Tensor.h>

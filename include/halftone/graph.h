@@ -28,12 +28,12 @@ namespace halftone {
 class Graph;
 class Node;
 
-/// What a value holds at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
+/// The type of a value at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
 /// apart.
 enum class ValueType { kTensor, kInt, kFloat, kBool, kString, kList, kNone };
 std::string_view to_string(ValueType type);
 
-/// What is known of a tensor before it exists. Sizes and strides may be symbolic.
+/// The metadata of a tensor, known before it exists. Sizes and strides may be symbolic.
 struct TensorMeta {
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<SymExpr> sizes;
@@ -187,7 +187,7 @@ struct GraphOutput {
   bool operator==(const GraphOutput&) const = default;
 };
 
-/// What a new node gives.
+/// Description of an output of a new node.
 struct OutputSpec {
   std::string name;  ///< a hint: made unique by a suffix; empty: "v0", "v1", …
   ValueType type = ValueType::kTensor;
@@ -226,7 +226,7 @@ class Graph {
   void set_outputs(std::vector<Argument> values, std::vector<GraphOutput> outputs);
   const Argument& output_value(size_t index) const { return return_node_->inputs().at(index).value; }
 
-  /// Before `before`, or at the end where that is nullptr. kUnsupported if no operator or built-in has
+  /// Before `before`, or at the end if that is nullptr. kUnsupported if no operator or built-in has
   /// that name.
   Node* insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
                std::vector<OutputSpec> outputs, Source source = {});

@@ -14,7 +14,7 @@
 
 namespace halftone {
 
-/// What a compiler made: one value for each user input of the graph in, one for each user output out (writes
+/// A compiled function: one value for each user input of the graph in, one for each user output out (writes
 /// to inputs and buffers are applied). Thread-safe. It must not change its inputs unless the graph does.
 using CompiledFunction = std::function<std::vector<c10::IValue>(std::vector<c10::IValue> inputs)>;
 

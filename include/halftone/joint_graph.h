@@ -23,8 +23,8 @@ struct JointGraph {
   const Node* first_backward = nullptr;
 };
 
-/// Saved values are tensors, each once, primals among them where backward reads those: who runs the graphs
-/// must hand over the contents from before any write. Both graphs are linted and without dead code; values
+/// Saved values are tensors, each once, primals among them where backward reads those: the caller of the
+/// graphs must pass the contents from before any write. Both graphs are linted and without dead code; values
 /// keep the names that they have in the joint graph.
 struct PartitionedGraphs {
   std::unique_ptr<Graph> forward;   ///< primals → results, then saved values
@@ -46,15 +46,15 @@ struct MinCutOptions {
   double memory_budget = 1.0;
 };
 
-/// Saves as few bytes as it can, never more than default_partition: a minimal cut between what forward must
-/// compute and what backward needs, where cheap operators may run again in backward, just before their first
-/// use. Random operators never run twice, costly ones only if the budget asks for it. Needs the sizes of
-/// all values (kInvalidArgument).
+/// Saves as few bytes as possible, never more than default_partition: a minimum cut between the values that
+/// forward must compute and those that backward needs. Cheap operators may run again in backward, just before
+/// their first use. Random operators never run twice, costly ones only if the budget asks for it. Needs the
+/// sizes of all values (kInvalidArgument).
 PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint,
                                                       const MinCutOptions& options = {});
 
 /// Bytes of memory that the saved values keep alive: what views share counts once and whole, primals do not
-/// count, for they are alive anyway.
+/// count, because they are alive anyway.
 int64_t saved_bytes(const PartitionedGraphs& graphs);
 
 }  // namespace halftone

@@ -11,7 +11,7 @@ enum class LogLevel {
   kDebug,
   kInfo,
   kWarning,  ///< the call goes on, but not as the caller may expect
-  kError,    ///< something failed that no caller hears of
+  kError,    ///< a failure that is reported to no caller
 };
 
 using LogSink = std::function<void(LogLevel, std::string_view)>;
@@ -20,7 +20,7 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 /// reach the old sink.
 void set_log_sink(LogSink sink);
 
-/// What there is before the first set_log_sink(): "halftone: warning: …" and "halftone: error: …" on stderr;
+/// The default sink: "halftone: warning: …" and "halftone: error: …" on stderr;
 /// other levels are dropped. Line breaks in a message become blanks.
 LogSink default_log_sink();
 

@@ -2,14 +2,14 @@
 //
 // Two programs that are timed one after the other are timed on two machines: clocks go up and down,
 // neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next
-// round begins with the next one, so that none always goes first. What is compared is the *ratio* of two
-// contestants in the same round; its median over the rounds does not notice slow rounds, which hit both.
+// round begins with the next one, so that none always goes first. The *ratio* of two contestants in the
+// same round is compared; its median over the rounds does not notice slow rounds, which hit both.
 //
 // 1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
-// 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two where a
-//    run takes half a second.
+// 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two if a run
+//    takes half a second.
 // 3. A turn: if a run is short, one that is not timed (the contestant before has filled the caches with
-//    its weights), then one timed run; the mean of several where a run takes less than a millisecond.
+//    its weights), then one timed run; the mean of several if a run takes less than a millisecond.
 // 4. The interval of a median comes from order statistics: the population's median lies between the i-th
 //    smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
 //    No bell curve is assumed; times are skewed. At 95 % it needs six values.
@@ -34,8 +34,8 @@
 
 namespace halftone {
 
-/// Called right before a turn; what it gives is called right after the turn and says whether the machine was
-/// taken away meanwhile. An empty one: never.
+/// Called right before a turn; the function that it returns is called right after the turn and says whether
+/// other programs had the machine meanwhile. Empty: never.
 using MachineWatch = std::function<std::function<bool()>()>;
 /// False if the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
 bool machine_is_watched();
@@ -86,7 +86,7 @@ struct MeasuredTime {
 
 struct Measurements {
   std::vector<MeasuredTime> rows;  ///< one for each contestant, in their order
-  size_t leader = 0;               ///< of no meaning where all failed
+  size_t leader = 0;               ///< meaningless if all failed
   int rounds = 0;                  ///< undisturbed ones
   int disturbed = 0;               ///< rounds that were dropped
   double seconds = 0;              ///< what measuring took, warm-up not counted

@@ -12,8 +12,8 @@
 
 namespace halftone {
 
-/// kChosen: valid, and what the strategy took. kDropped: measured, but wrong, slower than a baseline or past
-/// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy was content before, or time
+/// kChosen: valid, and taken by the strategy. kDropped: measured, but wrong, slower than a baseline or past
+/// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy had decided before, or time
 /// ran out.
 enum class Verdict { kChosen, kValid, kDropped, kFailed, kNotTried };
 std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
@@ -52,7 +52,7 @@ struct CandidateReport {
   bool is_fp32 = false;               ///< the second one: the halftone backend without a change of precision
   std::vector<ShapeTime> times;       ///< one for each shape; empty: not timed
   double latency_ms = 0;              ///< the score; 0: not timed. See strategies in tune.h
-  double throughput = 0;              ///< likewise: a second, of what the batch counts, or of calls
+  double throughput = 0;              ///< the score: items of the batch, or calls, per second
   std::optional<Accuracy> accuracy;   ///< nothing: it never ran
   int64_t bytes = 0;                  ///< of its tensors, shared ones once
   std::optional<int64_t> peak_bytes;  ///< what building it and one call added to the resident memory at most
@@ -86,7 +86,7 @@ struct TuneReport {
   int disturbed = 0;               ///< rounds that other programs disturbed, and that were dropped
   bool watched = false;            ///< false: other programs were not looked for (measure.h)
   bool from_cache = false;         ///< the measurements are those of measured_at
-  std::vector<std::string> notes;  ///< what people should know, one sentence each
+  std::vector<std::string> notes;  ///< notes for the user, one sentence each
 
   const CandidateReport* find(std::string_view name) const;  ///< or nullptr
   /// A table of at most 100 columns, the reasons, the ranges and the notes.

@@ -13,7 +13,7 @@
 
 namespace halftone {
 
-/// The dimension that counts what one call works on: texts, images.
+/// The batch dimension: the number of items (texts, images) of a call.
 struct BatchDim {
   std::string input;  ///< as in DynamicDim; empty: the first tensor
   int64_t dim = 0;
@@ -21,7 +21,7 @@ struct BatchDim {
 
 /// Calls, and what is known of their sizes. What is not declared is inferred: sizes that differ from sample
 /// to sample may change, those that are always equal change together; a captured graph says itself which of
-/// its sizes may change. The batch is dimension 0 of the first tensor where that may change.
+/// its sizes may change. The batch is dimension 0 of the first tensor if that may change.
 struct Samples {
   Samples() = default;
   Samples(std::vector<Sample> calls) : calls(std::move(calls)) {}  // NOLINT(google-explicit-constructor)
@@ -51,7 +51,7 @@ struct SampleShape {
   std::string label() const;  ///< of the first tensor: "1x128"
 };
 
-/// A size that may change, and what became of the model at the ends of its range.
+/// A size that may change, and the result of running the model at the ends of its range.
 struct SampleRange {
   std::string symbol;
   int64_t min = 1;

@@ -35,7 +35,7 @@ namespace halftone {
 /// Weights are int8 (or uint8) parameters before dequantize_per_channel or dequantize_per_tensor; activations
 /// are quantize_per_tensor → dequantize_per_tensor pairs.
 
-/// One group of nodes that a pattern of the backend config took.
+/// One group of nodes that a pattern of the backend config matched.
 struct MatchedPattern {
   std::string pattern;             ///< Pattern::to_text()
   std::string layer;               ///< of the operation that gives the group its name: "layer1.0.conv1"
@@ -120,7 +120,7 @@ PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
 
 struct ConvertOptions {
   /// torch.ao quantizes to all 8 bits also if a scheme has fewer (reduce_range): values beyond the
-  /// observed range then keep more of themselves, but kernels cannot count on the range. For comparisons with
+  /// observed range then lose less, but kernels cannot rely on the range. For comparisons with
   /// it.
   bool whole_dtype = false;
 };

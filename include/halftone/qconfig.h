@@ -28,7 +28,7 @@ enum class ObserverKind {
   kMovingAverageMinMax,
   kPerChannelMinMax,
   kMovingAveragePerChannelMinMax,
-  kHistogram,    ///< leaves out what costs more than it gains
+  kHistogram,    ///< leaves out outliers that cost more than they gain
   kFixed,        ///< scale and zero point are given
   kPlaceholder,  ///< watches nothing: floats, and activations that are quantized at run time
   kNoop,         ///< likewise, and nothing is quantized
@@ -36,7 +36,7 @@ enum class ObserverKind {
 };
 std::string_view to_string(ObserverKind kind);  ///< "MinMaxObserver", …
 
-/// How one value is watched. Fields that a kind does not know are refused in JSON.
+/// The observer of one value. Fields that a kind does not know are refused in JSON.
 struct ObserverConfig {
   ObserverConfig(
       ObserverKind kind = ObserverKind::kMinMax);  // NOLINT(google-explicit-constructor): with its defaults

@@ -1,4 +1,4 @@
-// Static int8 in one call: prepare, calibrate, convert, lower (ptq.h, lower.h), and what each layer lost.
+// Static int8 in one call: prepare, calibrate, convert, lower (ptq.h, lower.h), and the error of each layer.
 //
 //   const StaticInt8Options options{.mapping = static_int8_mapping({7, 7})};
 //   const StaticInt8Result result = quantize_static(*module, calls, options);
@@ -29,7 +29,7 @@ struct StaticInt8Options {
   ProgressCallback progress = nullptr;
 };
 
-/// What became of the result of one matched pattern, with everything before it quantized too.
+/// The error of the result of one matched pattern, with everything before it quantized too.
 struct StaticLayerError {
   std::string layer, pattern, value;
   double cosine = 1;    ///< to fp32's, over all elements
@@ -60,7 +60,7 @@ StaticInt8Result quantize_static(const GraphModule& module,
 struct StaticInt8BackendConfig {
   StaticInt8Bits bits;
   std::string backend_config = "x86";  ///< a built-in one
-  /// A model without convolutions is refused (kUnsupported): int8dq serves it as fast, and needs no data.
+  /// A model without convolutions is refused (kUnsupported): int8dq is as fast for it, and needs no data.
   bool only_convolutions = false;
 };
 /// Calibrates with the samples it is built with, then the halftone compiler. "StaticInt8Backend".

@@ -1,3 +1,5 @@
+// AotAutograd: traces forward and backward as one joint graph, splits it, compiles both parts, and makes
+// one differentiable function of them.
 #include "halftone/aot_autograd.h"
 
 #include <ATen/core/grad_mode.h>

@@ -1,3 +1,5 @@
+// compile(module): finds or makes the graph for each call, by sizes, types, modes and the tensors of the
+// module.
 #include "halftone/compile_module.h"
 
 #include <ATen/core/grad_mode.h>

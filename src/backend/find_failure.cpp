@@ -1,3 +1,5 @@
+// find_failure(): runs a case on a backend and on the interpreter, and compares results, inputs and
+// buffers.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>

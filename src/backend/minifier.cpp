@@ -1,3 +1,4 @@
+// minify(): makes a failing graph smaller step by step, as long as the backend fails in the same way.
 #include <algorithm>
 #include <cctype>
 

@@ -1,3 +1,4 @@
+// The registry of graph compilers by name.
 #include <fmt/ranges.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// load_operator_library(): custom operators from a shared library.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <dlfcn.h>
 

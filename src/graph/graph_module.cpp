@@ -1,3 +1,4 @@
+// GraphModule: a graph with its tensors.
 #include "halftone/graph_module.h"
 
 #include <fmt/ranges.h>

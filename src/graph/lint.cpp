@@ -1,3 +1,4 @@
+// lint(): every way in which a graph can be broken.
 #include <fmt/format.h>
 
 #include <algorithm>

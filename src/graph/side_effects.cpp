@@ -1,3 +1,4 @@
+// has_side_effects(): whether a node must run even if its outputs are not used.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 

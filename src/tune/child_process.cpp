@@ -1,3 +1,4 @@
+// Runs a program with limits of time and memory, and collects its output.
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>

@@ -1,3 +1,4 @@
+// measure(): the rounds that halftone/measure.h describes.
 #include "halftone/measure.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Medians, quantiles and intervals from order statistics.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,5 @@
+// Decompositions of activations that need more than a few element-wise operators: gelu, softplus, glu,
+// logit, …
 #include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
 

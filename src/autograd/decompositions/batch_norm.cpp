@@ -1,3 +1,4 @@
+// Decompositions of batch norm, in training and inference.
 #include <ATen/TensorOperators.h>
 
 #include <array>

@@ -1,3 +1,4 @@
+// Decompositions of cross entropy losses.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,3 +1,4 @@
+// Decompositions of negative log-likelihood losses and their gradients.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,3 +1,4 @@
+// Decompositions of products with a bias or a factor: addmm, baddbmm, addmv, addcmul, addcdiv, lerp, rsub.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,3 +1,5 @@
+// capture(): traces a module at one or several sizes, unifies the traces, and checks the graph against the
+// model.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/flip.h>
 #include <c10/util/Exception.h>

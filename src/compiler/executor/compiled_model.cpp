@@ -1,3 +1,4 @@
+// compile(): rewrites a copy of the graph, and makes a plan for each shape at its first call.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 

@@ -1,3 +1,4 @@
+// Appends rows to a CSV file under a lock, and repairs a line that a crash cut off.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>

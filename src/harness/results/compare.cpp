@@ -1,3 +1,4 @@
+// compare_bench(): two runs as a table.
 #include <algorithm>
 #include <cmath>
 #include <limits>

@@ -1,3 +1,4 @@
+// convert(): the prepared model as a reference graph with explicit quantize and dequantize nodes.
 #include <fmt/format.h>
 
 #include <map>

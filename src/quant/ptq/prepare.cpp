@@ -1,3 +1,4 @@
+// prepare(): fuses a copy, matches patterns, decides which are quantized, and places observers.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 

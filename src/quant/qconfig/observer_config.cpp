@@ -1,3 +1,4 @@
+// ObserverConfig, and the qconfigs by name.
 #include <algorithm>
 #include <array>
 #include <cmath>

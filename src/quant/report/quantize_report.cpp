@@ -1,3 +1,4 @@
+// QuantizeReport as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,5 @@
+// lower(): rewrites a reference graph into int8 operators until nothing changes, and lists what stays
+// float.
 #include "halftone/lower.h"
 
 #include <algorithm>

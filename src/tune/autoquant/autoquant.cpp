@@ -1,3 +1,4 @@
+// Autoquant: calibration, planning and quantizing; the entry points of halftone/autoquant.h.
 #include "halftone/autoquant.h"
 
 #include <ATen/Parallel.h>

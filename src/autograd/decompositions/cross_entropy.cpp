@@ -1,4 +1,4 @@
-// Decompositions of cross entropy losses.
+// Decompositions of binary cross entropy and its gradient.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,4 +1,4 @@
-// ObserverConfig, and the qconfigs by name.
+// ObserverConfig: names, ranges of dtypes, checks and JSON.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-// lower(): rewrites a reference graph into int8 operators until nothing changes, and lists what stays
+// lower(): rewrites a reference graph into int8 operators, one rewrite after the other, and lists what stays
 // float.
 #include "halftone/lower.h"
 

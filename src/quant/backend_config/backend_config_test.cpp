@@ -4,8 +4,7 @@
 
 #include <string>
 
-#include "graph/test_support.h"
-#include "halftone/error.h"
+#include "base/expect_error.h"
 
 namespace halftone {
 namespace {

@@ -5,8 +5,7 @@
 
 #include <set>
 
-#include "graph/test_support.h"
-#include "halftone/error.h"
+#include "base/expect_error.h"
 #include "quant/config/config_types.h"
 
 namespace halftone {

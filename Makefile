@@ -94,7 +94,7 @@ docs: ## the reference of the C++ headers, with doxygen, in build/docs/html
 	@doxygen docs/Doxyfile
 	@echo "docs: build/docs/html/index.html"
 
-lint: ## format, layer rule, Python syntax, clang-tidy on what changed since the last tag (scripts/lint --all: on everything)
+lint: ## format, layer rule, duplicates, operator names, Python syntax, clang-tidy on what changed since the last tag (scripts/lint --all: on everything)
 	@scripts/setup base lint
 	@scripts/lint
 

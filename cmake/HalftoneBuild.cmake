@@ -54,21 +54,21 @@ find_package(Threads REQUIRED)
 function(halftone_in_batches name)
   set_target_properties(${name} PROPERTIES UNITY_BUILD ${HALFTONE_UNITY} UNITY_BUILD_BATCH_SIZE ${HALFTONE_BATCH})
 endfunction()
-# For programs that compile some of a room's files again with other flags: theirs count, the batch has them too.
+# For programs that compile some files of a component again with other flags: their definitions are used, though the batch has them too.
 set(halftone_first_definition -Wl,--allow-multiple-definition)
 macro(halftone_compile_alone)
   set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 endmacro()
 
-# halftone_compile_quickly(<name>): for what nobody waits for when it runs, such as the command line: -O1 compiles a fifth faster.
+# halftone_compile_quickly(<name>): for code whose speed does not matter, such as the command line: -O1 compiles a fifth faster.
 function(halftone_compile_quickly name)
   if(NOT HALFTONE_SANITIZE AND CMAKE_BUILD_TYPE STREQUAL "Release")
     target_compile_options(${name} PRIVATE -O1)
   endif()
 endfunction()
 
-# halftone_room(<name> SOURCES … LINKS …): one folder as one static library. LINKS is the layer rule: a room can include
-# only the rooms it links.
+# halftone_room(<name> SOURCES … LINKS …): one folder as one static library. LINKS is the layer rule: a component can include only
+# the components that it links.
 function(halftone_room name)
   cmake_parse_arguments(ROOM "" "" "SOURCES;LINKS" ${ARGN})
   add_library(${name} STATIC ${ROOM_SOURCES})

@@ -1,4 +1,4 @@
-# Finds libtorch and defines halftone_torch, what every room that knows torch links.
+# Finds libtorch and defines halftone_torch, which every component that uses torch links.
 if(NOT HALFTONE_TORCH)
   return()
 endif()

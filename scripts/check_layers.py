@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the layer rule: which room of the house may include which.
+"""Checks the layer rule: which component may include which.
 
-Reads the #include lines of src/, include/ and tools/. The link lists of CMake say the same, but all rooms share one
+Reads the #include lines of src/, include/ and tools/. The link lists of CMake say the same, but all components share one
 include path, so that a header without a source could slip through there.
 """
 import pathlib
@@ -10,7 +10,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
-# Room -> rooms that it may include besides itself. A new room needs a line here.
+# Component -> components that it may include besides itself. A new component needs a line here.
 MAY_USE = {
     "base": set(),
     "archive": {"base"},
@@ -51,15 +51,15 @@ def sources(folder):
     return sorted(path for path in folder.rglob("*") if path.suffix in SOURCES) if folder.is_dir() else []
 
 
-def check_room(room, path, with_torch, root):
+def check_component(component, path, with_torch, root):
     for name in includes(path):
         target = name.split("/")[0]
-        is_room = (root / "src" / target).is_dir() and "/" in name
-        if is_room and target != room and target not in MAY_USE[room]:
-            allowed = ", ".join(sorted(MAY_USE[room])) or "no other room"
-            yield f"includes {name}: {room} may use only {allowed}"
-        if room in TORCH_FREE and (TORCH.match(name) or name in with_torch):
-            yield f"includes {name}: {room} must not know torch"
+        is_component = (root / "src" / target).is_dir() and "/" in name
+        if is_component and target != component and target not in MAY_USE[component]:
+            allowed = ", ".join(sorted(MAY_USE[component])) or "no other component"
+            yield f"includes {name}: {component} may use only {allowed}"
+        if component in TORCH_FREE and (TORCH.match(name) or name in with_torch):
+            yield f"includes {name}: {component} must not know torch"
 
 
 def check_outside(path, root):
@@ -74,10 +74,10 @@ def check(root=ROOT):
     problems = []
     for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
         if folder.name not in MAY_USE:
-            problems.append(f"src/{folder.name}: not in the list of rooms of scripts/check_layers.py")
+            problems.append(f"src/{folder.name}: not in the list of components of scripts/check_layers.py")
             continue
         for path in sources(folder):
-            problems += [f"{path.relative_to(root)}: {text}" for text in check_room(folder.name, path, with_torch, root)]
+            problems += [f"{path.relative_to(root)}: {text}" for text in check_component(folder.name, path, with_torch, root)]
     for path in sources(root / "tools") + sources(root / "include"):
         problems += [f"{path.relative_to(root)}: {text}" for text in check_outside(path, root)]
     return problems

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""ResNet-50, ours and the peers of vision.py, in turns: one JSON line for each way and batch.
+"""ResNet-50, ours and the peers of bench/peers/resnet.py, in turns: one JSON line for each way and batch.
 
-    resnet_turns.py --halftone BUILD/halftone --model fp32=MODEL.pt2 --model int8static-7x7=MODEL.ht … --peers DIR [--rounds N]
+    resnet_turns.py --halftone BUILD/halftone --model fp32=MODEL.pt2 --model int8static-7x7=MODEL.ht … [--peers NAME,…] [--rounds N]
 
 A slow minute of the machine must hit all alike, so every way runs for a second, then the next one. Each is a process of its
 own; peers stay, built once, and wait. "ms" is the median over rounds of each round's median, "ratio" the median over rounds of
@@ -18,36 +18,40 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "bench/peers"))
+import measuring  # noqa: E402
+import network as networks  # noqa: E402
+import resnet  # noqa: E402
+
 BATCHES, REPEATS = (1, 8), {1: 30, 8: 6}
+THREADS = 2
 
 
-def serve(peer, folder):
+def serve(peer):
     """Answers each line with a batch by a line with the median time of its runs."""
-    sys.path.insert(0, str(folder))
-    import vision
-    torch = vision.torch
-    torch.set_num_threads(2)
-    model = vision.settle(vision.Classifier())
-    with torch.no_grad(), tempfile.TemporaryDirectory() as work:
+    import torch
+    measuring.be_quiet()
+    torch.set_num_threads(THREADS)
+    network = resnet.make_network()
+    with torch.no_grad(), tempfile.TemporaryDirectory() as folder:
         out = os.fdopen(os.dup(1), "w")
-        os.dup2(2, 1)  # progress bars of others are no answers
-        reference = {batch: model(vision.inputs(batch)) for batch in BATCHES}
-        run = vision.runner(peer, model, work, 2)
+        os.dup2(2, 1)  # progress bars of the runtimes are not answers
+        reference = {batch: network.module(resnet.images(batch)) for batch in BATCHES}
+        run = networks.PEERS[peer].make(network, folder, THREADS)
         for line in sys.stdin:
-            batch, x, times = int(line), vision.inputs(int(line)), []
-            answer = torch.as_tensor(run(x)).float()
+            batch, x, times = int(line), resnet.images(int(line)), []
+            answer = run(x)
             for _ in range(REPEATS[batch]):
                 start = time.perf_counter()
                 run(x)
                 times.append(time.perf_counter() - start)
-            cosine = torch.nn.functional.cosine_similarity(answer, reference[batch]).mean().item()
-            print(json.dumps([statistics.median(times) * 1e3, cosine]), file=out, flush=True)
+            print(json.dumps([statistics.median(times) * 1e3, measuring.cosine(answer, reference[batch])]), file=out, flush=True)
 
 
 class Peer:
-    def __init__(self, name, folder):
-        self.child = subprocess.Popen([sys.executable, __file__, "--serve", name, "--peers", str(folder)], stdin=subprocess.PIPE,
-                                      stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    def __init__(self, name):
+        self.child = subprocess.Popen([sys.executable, __file__, "--serve", name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                      stderr=subprocess.DEVNULL, text=True)
 
     def measure(self, batch):
         print(batch, file=self.child.stdin, flush=True)
@@ -68,21 +72,19 @@ def main():
     parser.add_argument("--serve", help=argparse.SUPPRESS)
     parser.add_argument("--halftone")
     parser.add_argument("--model", action="append", default=[], metavar="NAME=FILE")
-    parser.add_argument("--peers", type=pathlib.Path, required=True)
-    parser.add_argument("--names", default="ort,ort-int8,ov,ov-int8")
+    parser.add_argument("--peers", default="ort,ort-int8,ov,ov-int8", metavar="NAME,…", help="(default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=6)
     args = parser.parse_args()
     if args.serve:
-        return serve(args.serve, args.peers)
-    sys.path.insert(0, str(args.peers))
-    import vision
+        return serve(args.serve)
+    peers = args.peers.split(",")
     from safetensors.torch import save_file
     with tempfile.TemporaryDirectory() as folder:
         inputs = {batch: f"{folder}/{batch}.safetensors" for batch in BATCHES}
         for batch, path in inputs.items():
-            save_file({"pixels": vision.inputs(batch)}, path)
+            save_file({"pixels": resnet.images(batch)}, path)
         ways = {f"halftone-{m.split('=')[0]}": Ours(args.halftone, m.split("=")[1], inputs) for m in args.model}
-        ways |= {name: Peer(name, args.peers) for name in args.names.split(",")}
+        ways |= {name: Peer(name) for name in peers}
         times, cosines = {}, {}
         for way in ways.values():
             way.measure(1)  # built, and warm
@@ -92,7 +94,7 @@ def main():
                     ms, cosines[name, batch] = way.measure(batch)
                     times.setdefault((name, batch), []).append(ms)
         for (name, batch), mine in times.items():
-            rivals = [times[peer, batch] for peer in args.names.split(",") if ("int8" in peer) == ("int8" in name)]
+            rivals = [times[peer, batch] for peer in peers if ("int8" in peer) == ("int8" in name)]
             ratio = statistics.median(ms / min(rival[i] for rival in rivals) for i, ms in enumerate(mine))
             print(json.dumps({"peer": name, "case": [batch], "ms": round(statistics.median(mine), 2), "best": round(min(mine), 2),
                               "ratio": round(ratio, 3), "cos": cosines[name, batch]}), flush=True)

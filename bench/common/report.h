@@ -1,4 +1,4 @@
-// Measurements of a model at a shape, for people or as JSON lines like those of the peers' scripts.
+// Measurements of a model at a shape, as text or as JSON lines like those of bench/peers.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ using namespace halftone;
 // batch, tokens
 const std::vector<std::vector<int64_t>> kShapes = {{1, 16}, {1, 128}, {8, 128}, {32, 128}};
 
-/// The very ids that encoder.py of the peers draws, so that cosines can be compared too.
+/// The ids that bench/peers/encoder.py draws, so that cosines can be compared too.
 std::vector<c10::IValue> peers_inputs(const std::vector<int64_t>& shape) {
   at::manual_seed(0);
   return {at::randint(1000, 20000, shape, at::kLong), at::ones(shape, at::kLong)};

@@ -1,4 +1,4 @@
-// What the benchmark times: cases, and in each case the contenders, ours and the peers'.
+// The cases of the benchmark, and in each case the contenders, ours and the peers'.
 //
 // A new operation is one function that returns a Contender, and one line in linear_contenders() or
 // attention_contenders() of ours.cpp or peers.cpp.
@@ -58,7 +58,7 @@ std::vector<Contender> our_contenders(const Case& c, Splitter& splitter);
 /// The peers through ATen, where the benchmark is built with torch; else nothing.
 std::vector<Contender> peer_contenders(const Case& c);
 
-/// On ATen's threads where there are any, so that ours and the peers do not fight for the cores; else a
+/// On ATen's threads if there are any, so that ours and the peers do not fight for the cores; else a
 /// ThreadPool.
 std::unique_ptr<Splitter> make_splitter(int threads);
 

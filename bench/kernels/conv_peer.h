@@ -1,4 +1,4 @@
-// Beside whom conv_resnet50 runs: at::conv2d where it is built with torch, else nobody.
+// The peer of conv_resnet50: at::conv2d if it is built with torch, else none.
 #pragma once
 
 #include <functional>

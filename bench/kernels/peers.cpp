@@ -1,4 +1,4 @@
-// What a user of PyTorch has today: MKL's fp32 through at::linear, FBGEMM's int8 through
+// PyTorch's own kernels: MKL's fp32 through at::linear, FBGEMM's int8 through
 // quantized::linear_dynamic, ATen's own weight-only kernels and its attention.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -155,7 +155,7 @@ std::vector<Contender> peer_contenders(const Case& c) {
   const at::Tensor x = at::randn({s.m, s.k});
   peers.push_back(mkl(s, x));
   peers.push_back(fbgemm(s, x));
-  // These two take seconds for a large case on a CPU without AVX-512: only where a call stays short.
+  // These two take seconds for a large case on a CPU without AVX-512: only if a call stays short.
   if (s.m * s.n * s.k <= int64_t{1} << 26) {
     peers.push_back(int8_pack_mm(s, x));
     if (s.k % 32 == 0) peers.push_back(int4_pack_mm(s, x));

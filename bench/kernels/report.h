@@ -49,13 +49,13 @@ class Report {
     Case where;
     Contender contender;  // without its functions
     double median, spread, least, error;
-    double to_baseline, to_rival;  // Sample::ratio_to; 0 where there is no such peer
+    double to_baseline, to_rival;  // Sample::ratio_to; 0 if there is no such peer
     double of_read;                // share of the bandwidth of plain reads, by the same kind of ratio
     int rounds, dropped_rounds;
 
     bool slower() const { return contender.ours && to_baseline > 1.0; }
     double gmac() const { return contender.macs / median * 1e-9; }
-    // Shares of the limits; 0 where there is none.
+    // Shares of the limits; 0 if there is none.
     double of_peak(const Peaks& peaks) const;
     double of_chain(const Peaks& peaks) const;
   };

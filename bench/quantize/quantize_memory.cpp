@@ -1,5 +1,5 @@
 // quantize_memory [LAYERS WIDTH]: peak memory of quantize_ on a C++ module. It must stay below the fp32 model
-// + the quantized weights + one layer (and what the allocator rounds up). Exit 1 where it does not.
+// + the quantized weights + one layer (and what the allocator rounds up). Exit 1 if it does not.
 #include <torch/nn/modules/container/sequential.h>
 #include <torch/nn/modules/linear.h>
 

@@ -1,5 +1,5 @@
 // training_bench [--quick | --json]: a training step in eager and compiled, taking turns in one run:
-// milliseconds and the peak of tensors' memory. Fails where a limit is missed.
+// milliseconds and the peak of tensors' memory. Fails if a limit is missed.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <c10/core/CPUAllocator.h>

@@ -1,6 +1,6 @@
 // tune_bench MODEL.pt2 [--tunings N] [--seed K] [--seconds S] [--json FILE]: tunes an encoder (ids, mask) N
 // times with other samples each time, then measures all candidates at length, and says whether each choice
-// was the fastest valid candidate or within 3 % of it, and how long the tunings took. Exit code 1 where one
+// was the fastest valid candidate or within 3 % of it, and how long the tunings took. Exit code 1 if one
 // of these is missed.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

@@ -163,7 +163,7 @@ std::vector<Way> make_ways(const ConvLayer& layer, int64_t batch) {
   std::vector<Way> ways = float_ways(layer, x, w, b, exact);
   for (Way& way : int8_ways(layer, x, w, b, exact)) ways.push_back(std::move(way));
   for (const Way& way : ways) {
-    // onednn's byte products saturate where the machine has no VNNI, but not with 7-bit activations.
+    // onednn's byte products saturate if the machine has no VNNI, but not with 7-bit activations.
     const double agrees = cosine(way.run().to(at::kFloat), exact);
     if (agrees < 0.99)
       throw std::runtime_error(

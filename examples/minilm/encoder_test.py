@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from export_minilm import TINY_DIR, load_encoder, package_dir  # noqa: E402
 
 TOLERANCE = 1e-5
-# Nobody reads the states of padding, and they are ill-conditioned: C++'s Linear multiplies and adds the bias in two steps,
+# The states of padding are not used, and they are ill-conditioned: C++'s Linear multiplies and adds the bias in two steps,
 # Python's in one, and of the two roundings each is up to 5e-5 away from the result in double precision. Real tokens: 3e-6.
 PADDING_TOLERANCE = 1e-4
 SENTENCES = [

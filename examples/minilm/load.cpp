@@ -1,4 +1,4 @@
-// How the encoder gets its configuration and its weights.
+// Reads the configuration and the weights of the encoder.
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -21,7 +21,7 @@ std::string shape_text(const at::Tensor& tensor) {
 }
 
 /// Puts the file's tensor in the place of a parameter or buffer, without a copy; adds a line to `problems`
-/// where it can't.
+/// if it can't.
 void replace(const std::string& name, at::Tensor target, const TensorMap& tensors, std::string& problems) {
   const auto found = tensors.find(name);
   if (found == tensors.end()) {

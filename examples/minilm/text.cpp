@@ -24,7 +24,7 @@ struct FoldPair {
 
 constexpr char32_t kReplacement = 0xFFFD;
 
-/// The last row of a table sorted by `first` that begins at or before c; nullptr where all begin later.
+/// The last row of a table sorted by `first` that begins at or before c; nullptr if all begin later.
 template <typename Row, size_t N>
 const Row* row_before(const Row (&table)[N], char32_t c) {
   const Row* next = std::upper_bound(std::begin(table), std::end(table), c,
@@ -110,7 +110,7 @@ size_t sequence_length(unsigned char lead) {
   return lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
 }
 
-/// The code point of one complete sequence; nothing where a continuation byte is missing or the form is
+/// The code point of one complete sequence; nothing if a continuation byte is missing or the form is
 /// overlong, a surrogate or past U+10FFFF.
 std::optional<char32_t> decode_sequence(std::string_view bytes) {
   static constexpr char32_t kLeast[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -7,7 +7,7 @@
 
 namespace minilm {
 
-/// UTF-8 to code points. A byte that is no part of a valid sequence gives U+FFFD.
+/// UTF-8 to code points. A byte that is not part of a valid sequence gives U+FFFD.
 std::u32string decode_utf8(std::string_view text);
 std::string encode_utf8(std::u32string_view text);
 

@@ -27,7 +27,7 @@ class Tokenizer {
   /// One token a line, its id the line number from 0. Throws halftone::Error (kNotFound, kCorruptFile),
   /// naming the file.
   static Tokenizer from_file(const std::string& path);
-  /// Throws where one of [PAD], [UNK], [CLS], [SEP] is missing or a token stands twice.
+  /// Throws if one of [PAD], [UNK], [CLS], [SEP] is missing or a token stands twice.
   explicit Tokenizer(const std::vector<std::string>& vocabulary, const std::string& name = "vocabulary");
 
   /// [CLS] pieces… [SEP], at most max_tokens (2 or more) in all.

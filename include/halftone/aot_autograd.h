@@ -17,7 +17,7 @@
 
 namespace halftone {
 
-/// A table, or a function that gives one: called at the first use, once.
+/// A table, or a function that returns one; the function is called once, at the first use.
 using Decompositions = std::variant<DecompositionTable, std::function<DecompositionTable()>>;
 
 /// Where the graphs of each compilation are written.
@@ -32,7 +32,7 @@ struct AotOptions {
   GraphCompiler inference_compiler;  ///< empty: fw_compiler
   PartitionFunction partition_fn;    ///< empty: default_partition
   Decompositions decompositions;
-  /// Results are compared with what was traced (sizes, strides, types) at each call. Not set: only where
+  /// Results are compared with what was traced (sizes, strides, types) at each call. Not set: only if
   /// fw_compiler is the one of nop_compiler().
   std::optional<bool> debug_assert;
   /// Not set: HALFTONE_LOG_GRAPHS decides: "log", or the name of a folder.
@@ -43,12 +43,12 @@ struct AotOptions {
 /// Runs a graph as it is, in the interpreter.
 GraphCompiler nop_compiler();
 
-/// A compiler that asks others: given a graph module and example inputs it gives a function like it, whose
-/// results are differentiable.
+/// A compiler built from other compilers: from a graph module and example inputs it makes an equivalent
+/// function whose results are differentiable.
 ///
-/// Where an input or parameter requires grad (and grad mode is on), forward and backward are traced as one
-/// joint graph through autograd's own formulas, parted, and given to their compilers; backward at its first
-/// use. Else one inference graph goes to inference_compiler. The module's parameters are inputs of these
+/// If an input or parameter requires grad (and grad mode is on), forward and backward are traced as one
+/// joint graph through autograd's own formulas, split, and given to their compilers; backward at its first
+/// use. Otherwise one inference graph goes to inference_compiler. The module's parameters are inputs of these
 /// graphs: the function reads them at each call, and gradients reach them.
 ///
 /// The function takes inputs of the examples' sizes, strides, types and need of gradients (kGuard otherwise)
@@ -75,7 +75,7 @@ class AotAutograd {
   std::shared_ptr<const Shared> shared_;
 };
 
-/// Thrown by a compiler that wants its caller to begin anew: passed on, and not counted as a failure.
+/// Thrown by a compiler to make its caller start again: passed on, and not counted as a failure.
 class RestartAnalysis : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -97,7 +97,7 @@ AotOptions mem_efficient_fusion_options(bool use_decomps);
 /// For a compiler that needs real inputs: it is given zeros for those that have no data.
 GraphCompiler fake_tensor_unsupported(GraphCompiler compiler);
 
-/// Of the first tensor; cpu and float32 where there is none.
+/// Of the first tensor; cpu and float32 if there is none.
 c10::Device device_from_inputs(const std::vector<c10::IValue>& examples);
 c10::ScalarType dtype_from_inputs(const std::vector<c10::IValue>& examples);
 

@@ -47,7 +47,7 @@ std::vector<std::string> default_autoquant_schemes();
 /// process-wide setting. Not for several threads at a time.
 class Autoquant {
  public:
-  /// kInvalidArgument "NotAutoquantizable: found no autoquantizable layers in model <type>" where there is
+  /// kInvalidArgument "NotAutoquantizable: found no autoquantizable layers in model <type>" if there is
   /// none.
   explicit Autoquant(ModelSource model, AutoquantOptions options = {});
   ~Autoquant();
@@ -72,7 +72,7 @@ class Autoquant {
   std::unique_ptr<State> state_;
 };
 
-/// Calibrates with every call of `samples` (those of a captured graph where there are none), plans, quantizes
+/// Calibrates with every call of `samples` (those of a captured graph if there are none), plans, quantizes
 /// in place.
 AutoquantPlan autoquant(const ModelSource& model, const Samples& samples = {},
                         const AutoquantOptions& options = {});

@@ -1,5 +1,5 @@
-// What autoquant decided, layer by layer, and why: a readable file that can be edited and replayed.
-// docs/autoquant.md.
+// The plan of autoquant: its decision for each layer, with reasons, as a file that can be edited and
+// replayed. docs/autoquant.md.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ namespace halftone {
 /// A scheme that was looked at for a layer. "fp32": the layer as it is, on Halftone's own kernels.
 struct AutoquantCandidate {
   std::string scheme;  ///< as in autoquant_schemes()
-  std::optional<double>
-      milliseconds;  ///< of one call of the model, mean over the shapes by how often each is seen
-  std::optional<double>
-      error;         ///< 1 - cosine of the layer's output to fp32's, on recorded activations, the worst
+  /// Of one call of the model, mean over the shapes by how often each is seen.
+  std::optional<double> milliseconds;
+  /// 1 - cosine of the layer's output to fp32's, on recorded activations, the worst.
+  std::optional<double> error;
   std::string note;  ///< why it was refused; empty: it may be chosen
   bool operator==(const AutoquantCandidate&) const = default;
 };
@@ -42,8 +42,8 @@ struct AutoquantLayer {
   std::vector<AutoquantShape> shapes;  ///< empty: calibration did not see the layer, and it stays as it is
   std::vector<AutoquantCandidate> candidates;
   std::string choice;  ///< a scheme
-  std::string
-      reason;  ///< "fastest of 7 within the layer's bound", "given back: …", "not seen in calibration"
+  /// "fastest of 7 within the layer's bound", "given back: …", "not seen in calibration".
+  std::string reason;
   bool operator==(const AutoquantLayer&) const = default;
 };
 
@@ -82,7 +82,7 @@ struct AutoquantPlan {
   bool quantizes() const;  ///< any layer at all
   /// A table of at most 100 columns, the runs and the notes.
   std::string to_text() const;
-  std::string to_json() const;  ///< indented, for people
+  std::string to_json() const;  ///< indented
   /// Written by to_json(), or edited by hand: a "choice" may be any of autoquant_schemes(), and everything
   /// but "layers" with "name" and "choice" may be left out. kCorruptFile, with `file` and the place
   /// ("layers[3].choice"), for unknown keys, schemes (with the nearest), wrong types and a layer twice.
@@ -104,8 +104,8 @@ const AutoquantScheme& autoquant_scheme(std::string_view name);
 
 class GraphModule;
 
-/// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, where the model has no
-/// such layer, where it has other sizes, and where a scheme refuses it; the model is as it was then. Layers
+/// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, if the model has no
+/// such layer, if it has other sizes, and if a scheme refuses it; the model is as it was then. Layers
 /// that the plan does not name stay as they are. The same model and plan give the same bytes.
 QuantizeReport apply_plan(GraphModule& module, const AutoquantPlan& plan);
 QuantizeReport apply_plan(torch::nn::Module& module, const AutoquantPlan& plan);

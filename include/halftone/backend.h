@@ -13,10 +13,10 @@ struct BackendInfo {
   std::string name;
   /// "debug", "experimental", "legacy", …; "freezes": the weights' content is compiled in.
   std::vector<std::string> tags;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
 };
 
-/// kInvalidArgument where the name is taken or empty. Thread-safe, as everything here.
+/// kInvalidArgument if the name is taken or empty. Thread-safe, as everything here.
 void register_backend(BackendInfo info, GraphCompiler compiler);
 /// kNotFound with the known names, the nearest first.
 GraphCompiler lookup_backend(std::string_view name);

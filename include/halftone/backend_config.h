@@ -1,4 +1,4 @@
-// What a low-bit backend can run: patterns of operations, the dtypes that each takes, and how each is
+// The capabilities of a low-bit backend: patterns of operations, the dtypes of each, and how each is
 // observed, fused and replaced. As torch.ao.quantization.backend_config; no torch. docs/backend_config.md.
 #pragma once
 
@@ -91,7 +91,7 @@ class Pattern {
   bool is_complex() const { return complex_; }                      ///< neither an operation nor a sequence
   std::string to_json() const;          ///< the short form; of a complex one the complex form
   std::string to_complex_json() const;  ///< always the complex form
-  std::string to_text() const;          ///< for people: "relu(add(batch_norm(conv2d), *))" in full names
+  std::string to_text() const;          ///< for display: "relu(add(batch_norm(conv2d), *))" in full names
   bool operator==(const Pattern& other) const { return nodes_ == other.nodes_; }
 
  private:
@@ -187,7 +187,7 @@ std::vector<std::string> builtin_backend_configs();
 enum class ConfigNameKind { kModule, kFunction, kMethod, kFuserMethod, kRootNodeGetter, kExtraInputsGetter };
 std::string_view to_string(ConfigNameKind kind);
 
-/// Adds a name of the user's own; the same one twice is fine. kInvalidArgument where it is empty, or stands
+/// Adds a name of the user's own; the same one twice is fine. kInvalidArgument if it is empty, or stands
 /// for something else already. Thread-safe.
 void register_backend_config_name(ConfigNameKind kind, std::string name);
 std::vector<std::string> backend_config_names(ConfigNameKind kind);  ///< sorted

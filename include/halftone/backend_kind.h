@@ -1,4 +1,4 @@
-// What lifecycle backends are made of: the kinds that are there, their configs, and how to bring your own.
+// The kinds of lifecycle backends: the built-in ones, their configs, and the interface for custom ones.
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@
 
 namespace halftone {
 
-/// What a kind made of a model: what runs it, and the module that belongs to it.
+/// A prepared model: its executor, and the module that belongs to it.
 struct ReadyModel {
   std::shared_ptr<GraphModule> module;
   std::shared_ptr<const GraphExecutor> executor;  ///< nullptr: the interpreter
 };
 
-/// How a model is made ready: the part of a backend that differs from kind to kind. States and threads are
-/// Backend's business (lifecycle.h). Immutable and thread-safe.
+/// Prepares a model: the part of a backend that differs from kind to kind. Backend handles states
+/// and threads (lifecycle.h). Immutable and thread-safe.
 class BackendKind {
  public:
   virtual ~BackendKind() = default;
@@ -29,8 +29,8 @@ class BackendKind {
   virtual std::string config() const = 0;  ///< a JSON object, keys sorted, no spaces, every field
   /// The fields that differ from the defaults: "quantization_config=Int8WeightOnlyConfig()".
   virtual std::string describe_config() const = 0;
-  /// Converts and compiles. `original` is left alone; where it is converted already (loaded from a file) it
-  /// is taken as it is. Samples are for their sizes: a kind may plan for them, but runs none.
+  /// Converts and compiles. `original` is not changed; if it is converted already (loaded from a file) it is
+  /// used as it is. Only the sizes of samples matter: a kind may plan for them, but runs none.
   virtual ReadyModel prepare(const std::shared_ptr<const GraphModule>& original,
                              const std::vector<Sample>& samples, const std::string& cache_dir) const = 0;
   /// Why such a backend cannot be saved; empty: it can.
@@ -39,14 +39,14 @@ class BackendKind {
 
 struct BackendType {
   std::string type;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
   /// kInvalidArgument for fields and values that the type does not know.
   std::function<std::shared_ptr<const BackendKind>(std::string_view config_json)> make;
-  /// Why no file may name this type, since its config is a permission that only a caller can give; empty:
-  /// files may. Asked before the file's config is looked at.
+  /// Why no file may name this type, because its config is a permission that only a caller can give; empty:
+  /// files may. Checked before the file's config is read.
   std::string not_from_files = {};
 };
-/// kInvalidArgument where the type is taken or empty. Thread-safe, as all here.
+/// kInvalidArgument if the type is taken or empty. Thread-safe, as all here.
 void register_backend_type(BackendType type);
 /// kNotFound with the nearest name.
 std::shared_ptr<const BackendKind> make_backend_kind(std::string_view type,
@@ -68,8 +68,8 @@ std::shared_ptr<const BackendKind> halftone_backend_kind(const HalftoneBackendCo
 
 /// Exactly one of the two, else kInvalidArgument.
 struct QuantBackendConfig {
-  std::optional<std::string>
-      quantization;  ///< "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq" or another scheme
+  /// "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq" or another scheme.
+  std::optional<std::string> quantization;
   std::optional<QuantConfig> quantization_config;
 };
 /// quantize_, then the halftone compiler. No config at all: fp8wo. "QuantBackend".
@@ -78,7 +78,7 @@ std::shared_ptr<const BackendKind> quant_backend_kind(const QuantBackendConfig& 
 
 struct AotInductorBackendConfig {
   std::string package;      ///< a .pt2 with a compiled library
-  bool allow_code = false;  ///< must be true: the package is machine code, and runs with your rights
+  bool allow_code = false;  ///< must be true: the package is machine code, and runs with your permissions
 };
 /// A model that torch.compile's AOTInductor made. Cannot be saved. "AotInductorBackend".
 std::shared_ptr<const BackendKind> aot_inductor_backend_kind(const AotInductorBackendConfig& config);

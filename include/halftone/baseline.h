@@ -9,7 +9,7 @@
 
 namespace halftone {
 
-/// Values, handed to what compiles; never process-wide. The defaults are Halftone's own.
+/// Values that are passed to the compiling functions; never process-wide. The defaults are Halftone's own.
 struct BaselineOptions {
   bool epilogue_fusion = true;            ///< activations and additions run inside the linear before them
   bool automatic_dynamic_shapes = false;  ///< a second size makes one graph for all sizes
@@ -31,7 +31,7 @@ BaselineOptions setup_baseline(std::string_view preset);
 std::vector<std::string> baseline_presets();
 
 /// One option as text, for the command line: "recompile_limit=10000". kInvalidArgument with the nearest name
-/// and for values that are none.
+/// and for invalid values.
 void set_baseline_option(BaselineOptions& options, std::string_view assignment);
 struct BaselineOption {
   std::string name;

@@ -12,7 +12,7 @@
 
 namespace halftone {
 
-/// One way to run a model that a search measured.
+/// A setting that a search measured.
 struct SearchTrial {
   int threads = 0;                   ///< of a run, at most
   std::vector<std::string> without;  ///< passes that were left out, beside those that the options leave out
@@ -42,10 +42,10 @@ class BaselineModel final : public GraphExecutor {
   std::vector<c10::IValue> run(const ExecutorCall& call) const override;
   const Graph& graph() const override;
 
-  /// What runs such inputs, after the search where there is one. Models that share a graph of the cache give
-  /// the same one.
+  /// The compiled model for such inputs, after the search if there is one. Models that share a graph of the
+  /// cache give the same one.
   std::shared_ptr<const CompiledModel> compiled_for(const std::vector<c10::IValue>& inputs) const;
-  /// Steps go by readable names where the options ask for it.
+  /// Steps have readable names if the options ask for it.
   PlanReport report(const std::vector<c10::IValue>& inputs) const;
   /// The same for profile().
   Profile profile(const std::vector<c10::IValue>& inputs, const ProfileOptions& options = {}) const;
@@ -63,7 +63,7 @@ class BaselineModel final : public GraphExecutor {
   std::unique_ptr<State> state_;
 };
 
-/// compile() with what the options ask for: rewrites of what is off, passes left out, searches, the cache.
+/// compile() with these options: rewrites for options that are off, omitted passes, searches, the cache.
 std::shared_ptr<const BaselineModel> baseline_compile(std::shared_ptr<const GraphModule> module,
                                                       const BaselineOptions& options);
 

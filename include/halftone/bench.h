@@ -1,5 +1,5 @@
-// Benchmark suites: which models there are, how one is run, and how many are, each in a process of its own.
-// What comes out: bench_results.h. docs/bench.md.
+// Benchmark suites: the models, running one, and running many, each in a process of its own.
+// Results: bench_results.h. docs/bench.md.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace halftone {
 
 struct BenchModelInfo {
   std::string name;  ///< "mlp_mixer"
-  std::string what;  ///< one line for people: sizes, what it stands for
+  std::string what;  ///< one-line description: sizes, what it stands for
   int64_t batch_size = 1;
   bool trains = true;  ///< has a training step
 };
@@ -42,26 +42,26 @@ struct BenchJob {
   bool operator==(const BenchJob&) const = default;
 };
 
-/// The seeds' five ("noquant", "int8dynamic", "int8weightonly", "int4weightonly", "autoquant") and
-/// autoquant_schemes().
+/// The names of torchao's benchmarks ("noquant", "int8dynamic", "int8weightonly", "int4weightonly",
+/// "autoquant") and autoquant_schemes().
 std::vector<std::string> bench_schemes();
 
-/// In this process. What the model or the backend throws is the row's accuracy word and error.
-/// kInvalidArgument for a job that makes no sense: an unknown model (with the nearest), scheme, mode,
+/// In this process. An exception of the model or the backend becomes the row's accuracy word and error.
+/// kInvalidArgument for an invalid job: an unknown model (with the nearest), scheme, mode,
 /// backend.
 ///
-/// Eager is the C++ module itself, without gradients in inference; of a file, the interpreter.
-/// - accuracy: "pass" without quantization where |got - eager| ≤ 1e-4 |eager| (norms of whole results; in
-///   training 1e-3 for all gradients together); with it, where the cosine of each result is at least 0.98,
-///   0.9 of the int4 schemes, 0.995 of autoquant (which plans for 0.996, on other inputs). What is not finite
-///   where eager's is fails. Layers that a scheme cannot take stay as they are; where it can take none, the
-///   row is "pass_due_to_skip", says so as its error, and has no times.
+/// Eager is the C++ module itself, without gradients in inference; for a file, the interpreter.
+/// - accuracy: "pass" without quantization if |got - eager| ≤ 1e-4 |eager| (norms of whole results; in
+///   training 1e-3 for all gradients together); with it, if the cosine of each result is at least 0.98, 0.9
+///   for the int4 schemes, 0.995 for autoquant (which plans for 0.996, on other inputs). An element that is
+///   not finite although eager's is fails. Layers that a scheme cannot take stay as they are; if it can take
+///   none, the row is "pass_due_to_skip", says so as its error, and has no times.
 /// - times: eager and candidate take turns (measure.h); the speed-up is the median of the rounds' ratios.
 /// - compilation_latency: from the C++ module (from the loaded file) to the end of the first call,
 ///   with quantizing and, of autoquant, planning.
 /// - peaks: the weights as they are stored and what a call adds at most, of Halftone also what compiling
 ///   adds: packed weights.
-/// - layers: in inference with backend "halftone". A layer's error counts what the layers before it did.
+/// - layers: in inference with backend "halftone". A layer's error includes that of the layers before it.
 BenchRow run_bench(const BenchJob& job);
 
 /// A job as one line, for a child process, and the child's whole work: a job's JSON in, a row's JSON out.
@@ -80,8 +80,8 @@ struct BenchRunOptions {
   std::function<void(const BenchRow&)> row;  ///< as each is done: for appending to a file
 };
 /// Every job is a row, a crash too: "fail_to_run", with the signal or exit code and the last words on stderr;
-/// "infra_error" where the child gave no row. The machine is filled in. kInvalidArgument, before anything
-/// runs, where one of the jobs makes no sense.
+/// "infra_error" if the child gave no row. The machine is filled in. kInvalidArgument, before anything
+/// runs, if one of the jobs is invalid.
 BenchResults run_bench_suite(const std::vector<BenchJob>& jobs, const BenchRunOptions& options = {});
 BenchMachine this_machine();
 
@@ -94,7 +94,7 @@ struct BenchSelection {
 /// "2/4". kInvalidArgument for anything else.
 void set_partition(BenchSelection& selection, std::string_view text);
 /// `suite`: "builtin", a folder of .pt2 files, or one file. Names and paths for BenchJob::model, sorted.
-/// kInvalidArgument where nothing is left, kNotFound where there is no such suite.
+/// kInvalidArgument if nothing is left, kNotFound if there is no such suite.
 std::vector<std::string> select_bench_models(const std::string& suite, const BenchSelection& selection = {});
 
 }  // namespace halftone

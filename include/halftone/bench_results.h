@@ -1,4 +1,4 @@
-// What a benchmark run found: its data, and the files, tables and pages made of it. No torch.
+// Results of a benchmark run: the data, and the files, tables and pages made of it. No torch.
 // docs/bench_results.md.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace halftone {
 
-/// What one layer costs inside a model. Numbers that were not measured are absent, never 0.
+/// Time and error of one layer inside a model. Numbers that were not measured are absent, never 0.
 struct BenchLayer {
   std::string layer;            ///< qualified name
   std::string kind;             ///< "linear", "conv2d", …
@@ -50,7 +50,7 @@ struct BenchRow {
   std::string mode = "inference";  ///< or "training"
   std::string scheme = "noquant";
   std::string backend = "halftone";
-  std::string accuracy;               ///< one of accuracy_words(), or "" where it was not looked at
+  std::string accuracy;               ///< one of accuracy_words(), or "" if it was not looked at
   std::optional<double> speedup;      ///< median of the baseline's times divided by ours, round by round
   std::optional<double> abs_latency;  ///< our median time, ms
   std::optional<double> compilation_latency;  ///< s
@@ -74,8 +74,8 @@ struct BenchRow {
 std::span<const std::string_view> accuracy_words();
 /// "pass", "pass_due_to_skip", and "" (not looked at).
 bool accuracy_holds(std::string_view word);
-/// A row that gave what was asked for: its accuracy holds, and, where it was timed, it has a speed-up. One
-/// that was skipped has nothing to give.
+/// A row without failure: its accuracy holds, and, if it was timed, it has a speed-up.
+/// Skipped rows count as well.
 bool row_is_sound(const BenchRow& row, bool timed);
 
 struct BenchMachine {
@@ -135,7 +135,7 @@ void write_bench_csv(const std::string& path, std::span<const BenchRow> rows);  
 
 /// Adds rows at the end of the file, which is made if it is not there, in one write under a lock: processes
 /// may append at the same time. A half line at the end, left by a crash, is cut off. The header must be
-/// Halftone's (kInvalidArgument otherwise). Returns notes, one for each thing that was mended.
+/// Halftone's (kInvalidArgument otherwise). Returns notes, one for each repair.
 std::vector<std::string> append_bench_csv(const std::string& path, std::span<const BenchRow> rows);
 
 // --- Check and compare ---

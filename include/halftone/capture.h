@@ -1,4 +1,4 @@
-// The front doors: how a model becomes a GraphModule.
+// Reads models from .pt2 files into GraphModules.
 #pragma once
 
 #include <memory>
@@ -50,14 +50,14 @@ struct Pt2Description {
 /// for, no weight is touched. Errors as load_pt2(), but for such operators.
 Pt2Description describe_pt2(const std::string& path);
 
-/// Loads a shared library that registers custom operators. It is code: only on the caller's explicit wish.
-/// Graphs from files may call its operators from then on.
+/// Loads a shared library that registers custom operators. It is code: call it only for libraries that you
+/// trust. Graphs from files may call its operators from then on.
 void load_operator_library(const std::string& path);
 
 /// Graphs from files may call a fixed list of operators (docs/operators.md), Halftone's own, and what the
 /// caller allows: with this, those of a namespace that the program itself registered ("torchvision"), as many
-/// as there are now. kNotFound where there are none; kInvalidArgument for aten and inductor, which do too
-/// much.
+/// as there are now. kNotFound if there are none; kInvalidArgument for aten and inductor, whose operators can
+/// do more than compute.
 void allow_operators(std::string_view name_space);
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-// The second front door: any C++ torch::nn::Module, or any function on tensors, as a GraphModule.
+// Capture of any C++ torch::nn::Module, or any function on tensors, as a GraphModule.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -63,12 +63,12 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// The graph is pure: writes to temporaries are gone, and writes to inputs, buffers and parameters are
 /// outputs of it, which a Session applies. Parameters and buffers have their qualified names and are shared
 /// with the module. The module is left as it was: its tensors' memory, gradients, flags, and the random
-/// state. Members that are no tensors, and handles that forward() assigns to, are C++ and out of reach.
+/// state. Members that are not tensors, and handles that forward() assigns to, cannot be restored.
 ///
 /// Arguments and results: tensors, lists, tuples, dicts with string keys, None, numbers, strings. An argument
-/// that is no tensor is fixed: calls must give the same one.
+/// that is not a tensor is fixed: calls must give the same one.
 ///
-/// What the code says to autograd alone is not in the graph: functions with a backward of their own, parts
+/// What the code tells only autograd is not in the graph: functions with a backward of their own, parts
 /// under NoGradGuard. To train such a model, give it to compile() or AotAutograd itself, not its graph.
 ///
 /// C++ modules have no hooks. A node's layer is the one whose parameters it reads, else the innermost one
@@ -78,8 +78,9 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// accessors, other threads) are not seen, but found out and refused by CaptureOptions::check; writes that
 /// way are always refused.
 ///
-/// kUnsupported, naming operator and layer, for what a graph cannot say; kInvalidArgument where the model
-/// itself fails. Captures of several threads wait for each other; nobody else may use the module meanwhile.
+/// kUnsupported, naming operator and layer, for operations that a graph cannot represent; kInvalidArgument if
+/// the model itself fails. Captures of several threads wait for each other; no other thread may use the
+/// module meanwhile.
 std::shared_ptr<GraphModule> capture(torch::nn::Module& module, const ForwardFunction& forward,
                                      std::vector<c10::IValue> examples, const CaptureOptions& options = {});
 /// A function; tensors that it uses beside its arguments are constants.
@@ -87,7 +88,7 @@ std::shared_ptr<GraphModule> capture(const ForwardFunction& function, std::vecto
                                      const CaptureOptions& options = {});
 
 /// Put at the beginning of a forward(): `halftone::CaptureScope scope(*this);`. Nodes made while it lives
-/// belong to that module, or to those inside it. Does nothing where no capture runs.
+/// belong to that module, or to those inside it. Does nothing if no capture runs.
 class CaptureScope {
  public:
   explicit CaptureScope(const torch::nn::Module& module);

@@ -33,7 +33,7 @@ struct CheckpointOptions {
 /// Atomically: a reader sees the old file or the new one, also after a power cut. The same model gives the
 /// same bytes.
 void save_checkpoint(const GraphModule& module, const std::string& path, const SaveOptions& options = {});
-/// kNotFound, kIo, kCorruptFile with file and place; kUnsupported where a newer version wrote it. `notes` of
+/// kNotFound, kIo, kCorruptFile with file and place; kUnsupported if a newer version wrote it. `notes` of
 /// the module say what was repacked.
 std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const CheckpointOptions& options = {});
 
@@ -52,12 +52,12 @@ struct SaveBackendOptions {
 };
 
 /// A backend with its model, config, device, tuning record and samples, atomically. In every state but INIT
-/// (kState). kUnsupported where its kind cannot be saved, and where the original is asked for and only the
+/// (kState). kUnsupported if its kind cannot be saved, and if the original is asked for and only the
 /// converted model is there. In INACTIVE the model is converted anew for the file.
 void save(const Backend& backend, const std::string& path, const SaveBackendOptions& options = {});
 /// In CHECKPOINT_LOADED: deploy() or activate() comes next. A file that save_checkpoint wrote becomes a
 /// HalftoneBackend that takes the graph as it is, and the log says so. Samples without content come back as
-/// tensors on the meta device. Errors as load_checkpoint's; kUnsupported also where the backend's type is not
+/// tensors on the meta device. Errors as load_checkpoint's; kUnsupported also if the backend's type is not
 /// registered in this process, or may not come from a file.
 Backend load(const std::string& path, const CheckpointOptions& options = {});
 
@@ -88,8 +88,8 @@ enum class VerifyDepth {
   kMetadata,    ///< neither weights nor checksums: fast, and blind to damage in them
 };
 
-/// Believes nothing: checksums, format, versions, graph, configs, backend. Throws only where the file cannot
-/// be read or is no .ht at all.
+/// Verifies everything: checksums, format, versions, graph, configs, backend. Throws only if the file cannot
+/// be read or is not a .ht at all.
 CheckpointInfo verify_checkpoint(const std::string& path, VerifyDepth depth = VerifyDepth::kEverything);
 
 }  // namespace halftone

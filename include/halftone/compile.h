@@ -11,7 +11,7 @@
 
 namespace halftone {
 
-/// Who computes convolutions in float32 with constant weights.
+/// The kernels of convolutions in float32 with constant weights.
 enum class ConvChoice {
   kHalftone,  ///< our kernels
   kMkldnn,    ///< mkldnn's, that libtorch brings, wherever they can; the plan then runs on ATen's threads
@@ -21,12 +21,12 @@ enum class ConvChoice {
 
 struct CompileOptions {
   std::vector<std::string> disabled_passes;  ///< by name; see compile_passes()
-  size_t max_plans = 32;  ///< shapes that are kept ready; the one that was not used for longest makes room
+  size_t max_plans = 32;  ///< shapes that are kept ready; the least recently used is dropped
   int threads = 0;        ///< of one run, at most; 0: as many as ATen has (at::set_num_threads)
   ConvChoice convolutions = ConvChoice::kHalftone;
 };
 
-/// What multiplies: decides how fast a step could be.
+/// The kind of multiplication, which decides how fast a step could be.
 enum class Arithmetic { kFloat, kInt7, kInt8 };
 
 /// One operation of a compiled model, for a shape.
@@ -45,7 +45,7 @@ struct PlanReport {
   std::vector<std::string> choices;       ///< ConvChoice: which kernel a convolution got, and why
   size_t arena_bytes = 0;
   int threads = 1;          ///< of a run that has the process to itself
-  std::string interpreted;  ///< why the whole graph runs in the interpreter; empty where it does not
+  std::string interpreted;  ///< why the whole graph runs in the interpreter; empty if it does not
 };
 
 /// A compiled model. Immutable to its users and thread-safe: any number of threads may run it at once, each
@@ -55,9 +55,9 @@ class CompiledModel : public GraphExecutor {
  public:
   ~CompiledModel() override;
 
-  /// Flat inputs and outputs, as Session::run. kState where the model has state: that needs a Session.
+  /// Flat inputs and outputs, as Session::run. kState if the model has state: that needs a Session.
   std::vector<c10::IValue> run(const std::vector<c10::IValue>& inputs) const;
-  /// The same with results written to tensors of the caller, one for each result (undefined where a result is
+  /// The same with results written to tensors of the caller, one for each result (undefined if a result is
   /// no tensor). A run on sizes seen before allocates nothing then, but for what is left to ATen. They may
   /// overlap inputs and have any strides: that costs a copy. kInvalidArgument for other dtypes and sizes.
   void run_into(const std::vector<c10::IValue>& inputs, const std::vector<at::Tensor>& outputs) const;

@@ -16,7 +16,7 @@ namespace halftone {
 struct CompileModuleOptions {
   std::string backend = "halftone";  ///< see list_backends()
   CompilerOptions options;           ///< for the backend
-  /// Make one graph for all sizes where that works (inference only; training is compiled for each size).
+  /// Make one graph for all sizes if that works (inference only; training is compiled for each size).
   bool dynamic = false;
   /// The same, but only from the second size on: the first one gets a graph of its own.
   bool automatic_dynamic = false;
@@ -24,7 +24,7 @@ struct CompileModuleOptions {
   /// compiled again.
   bool static_parameters = false;
   size_t cache_limit = 8;  ///< graphs that are kept
-  /// What a call does that would need one more.
+  /// Policy when a call would need one more.
   enum class PastLimit {
     kEager,  ///< runs the model itself, with a warning in the log the first time
     kError,  ///< kState
@@ -43,7 +43,7 @@ struct CompileModuleCounters {
 ///
 /// A graph serves calls with the same sizes, strides, types, constants and need of gradients of the
 /// arguments, the same grad mode, autocast, train mode of every submodule, and the module's same tensors.
-/// Where the backend freezes weights ("halftone", without gradients), a change of one in place, as an
+/// If the backend freezes weights ("halftone", without gradients), a change of one in place, as an
 /// optimizer makes it, is seen by its version and the graph is made again; writes past torch (data_ptr,
 /// .data()) are not seen.
 ///
@@ -66,7 +66,7 @@ class CompiledModule {
   std::shared_ptr<State> state_;
 };
 
-/// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument where a handle is null.
+/// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument if a handle is null.
 CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
                        CompileModuleOptions options = {});
 /// A function on tensors.

@@ -1,4 +1,4 @@
-// What quantizing each layer of a graph would cost: errors of its weight, of its output and of the model's
+// The cost of quantizing each layer of a graph: errors of its weight, of its output and of the model's
 // result.
 #pragma once
 
@@ -12,10 +12,10 @@
 
 namespace halftone {
 
-/// How far numbers are from those they stand for. Over the elements that are finite in both; the others are
+/// The difference of two sets of numbers, over the elements that are finite in both; the others are
 /// counted: NaN for NaN and infinity for the same infinity are equal, anything else differs.
 struct ErrorMeasure {
-  double snr_db = 0;  ///< 10·log10(Σx² / Σ(x−y)²); infinity where they are equal
+  double snr_db = 0;  ///< 10·log10(Σx² / Σ(x−y)²); infinity if they are equal
   double cosine = 1;
   double max_error = 0;              ///< largest |x−y|
   int64_t finite = 0;                ///< elements that these are over
@@ -27,7 +27,7 @@ struct ErrorMeasure {
 
 /// Of two tensors with the same sizes, whatever their types.
 ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got);
-/// kUnsupported where two answers to the same call, `first` and `second` (all their tensors), differ by more
+/// kUnsupported if two answers to the same call, `first` and `second` (all their tensors), differ by more
 /// than rounding: nothing can be compared with such a model.
 void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
                           const std::vector<at::Tensor>& second);
@@ -46,11 +46,11 @@ struct Diagnosis {
   ErrorMeasure result;                 ///< of the model with all of them quantized
 };
 
-/// Looks at the layers that quantize_(module, config, options) would quantize; refuses as it does. `calls`:
+/// Examines the layers that quantize_(module, config, options) would quantize; refuses as it does. `calls`:
 /// the inputs of one call each, made in this order to one session. The whole model runs once for each layer,
-/// and three times more: kUnsupported where it gives two answers
+/// and three times more: kUnsupported if it gives two answers
 /// to one call (it draws random numbers). The floating-point results of all calls count together. Changes
-/// nothing, the inputs neither. options.progress: a run a step.
+/// neither the module nor the inputs. options.progress: a run a step.
 Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,
                    const std::vector<std::vector<c10::IValue>>& calls, const QuantizeOptions& options = {});
 

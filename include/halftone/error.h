@@ -9,7 +9,8 @@
 
 namespace halftone {
 
-/// What went wrong, for programs. The message is for people and always names the layer, node, file or option.
+/// The kind of failure, for programs. The message is for users and always names the layer, node, file or
+/// option.
 enum class ErrorCode {
   kInvalidArgument,  ///< a caller gave a value that the call cannot take
   kNotFound,         ///< a name, key or file that does not exist
@@ -54,7 +55,7 @@ class [[nodiscard]] Result {
   const T& value() const& { return check(), std::get<0>(state_); }
   T&& value() && { return check(), std::get<0>(std::move(state_)); }
 
-  /// Only where !ok().
+  /// Only if !ok().
   const Error& error() const { return std::get<1>(state_); }
 
  private:

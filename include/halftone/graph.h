@@ -28,12 +28,12 @@ namespace halftone {
 class Graph;
 class Node;
 
-/// What a value holds at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
+/// The type of a value at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
 /// apart.
 enum class ValueType { kTensor, kInt, kFloat, kBool, kString, kList, kNone };
 std::string_view to_string(ValueType type);
 
-/// What is known of a tensor before it exists. Sizes and strides may be symbolic.
+/// The metadata of a tensor, known before it exists. Sizes and strides may be symbolic.
 struct TensorMeta {
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<SymExpr> sizes;
@@ -95,7 +95,7 @@ class Argument {
 
   const Data& data() const { return data_; }
   bool is_none() const { return std::holds_alternative<None>(data_); }
-  Value* value() const;  ///< nullptr where it is no value
+  Value* value() const;  ///< nullptr if it is not a value
   template <typename T>
   const T* get_if() const {
     return std::get_if<T>(&data_);
@@ -139,7 +139,7 @@ class Node {
   void set_source(Source source) { source_ = std::move(source); }
   Graph& graph() const { return *graph_; }
 
-  /// The argument of that schema name; nullptr where it was not given.
+  /// The argument of that schema name; nullptr if it was not given.
   const Argument* try_input(std::string_view name) const;
   const Argument& input(size_t index) const { return inputs_.at(index).value; }
 
@@ -171,10 +171,10 @@ std::string_view to_string(InputKind kind);
 struct GraphInput {
   Value* value = nullptr;
   InputKind kind = InputKind::kUser;
-  std::string
-      target;  ///< qualified name of the parameter, buffer or constant; the argument's name for user inputs
-  std::optional<Argument> fixed =
-      std::nullopt;  ///< a user input that the exporter baked in: a call must give this constant
+  /// Qualified name of the parameter, buffer or constant; the argument's name for user inputs.
+  std::string target;
+  /// A user input that the exporter baked in: a call must give this constant.
+  std::optional<Argument> fixed = std::nullopt;
 };
 
 enum class OutputKind { kUser, kBufferMutation, kInputMutation };
@@ -182,12 +182,12 @@ std::string_view to_string(OutputKind kind);
 
 struct GraphOutput {
   OutputKind kind = OutputKind::kUser;
-  std::string
-      target;  ///< the buffer's qualified name, or the mutated user input's name; empty for user outputs
+  /// The buffer's qualified name, or the mutated user input's name; empty for user outputs.
+  std::string target;
   bool operator==(const GraphOutput&) const = default;
 };
 
-/// What a new node gives.
+/// Description of an output of a new node.
 struct OutputSpec {
   std::string name;  ///< a hint: made unique by a suffix; empty: "v0", "v1", …
   ValueType type = ValueType::kTensor;
@@ -226,7 +226,7 @@ class Graph {
   void set_outputs(std::vector<Argument> values, std::vector<GraphOutput> outputs);
   const Argument& output_value(size_t index) const { return return_node_->inputs().at(index).value; }
 
-  /// Before `before`, or at the end where that is nullptr. kUnsupported where no operator or built-in has
+  /// Before `before`, or at the end if that is nullptr. kUnsupported if no operator or built-in has
   /// that name.
   Node* insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
                std::vector<OutputSpec> outputs, Source source = {});
@@ -241,13 +241,13 @@ class Graph {
   /// Erases nodes without uses and without side effects; returns how many.
   size_t erase_dead_nodes();
   /// Reorders the nodes so that definitions stand before uses, keeping the given order where it is free.
-  /// kInvalidArgument where there is a cycle.
+  /// kInvalidArgument if there is a cycle.
   void sort_topologically();
 
-  Value* try_value(std::string_view name) const;  ///< nullptr where there is none
+  Value* try_value(std::string_view name) const;  ///< nullptr if there is none
   Value* value(std::string_view name) const;      ///< throws kNotFound
 
-  /// Renames a value; kInvalidArgument where the name is taken.
+  /// Renames a value; kInvalidArgument if the name is taken.
   void rename(Value* value, std::string name);
 
  private:
@@ -267,7 +267,7 @@ class Graph {
 /// schema does not take, missing operands, wrong number of outputs, outputs whose kind has no target,
 /// duplicate names and targets, subgraphs.
 std::vector<std::string> lint(const Graph& graph);
-/// Throws kInvalidArgument with all findings where there are any; `context` stands before them.
+/// Throws kInvalidArgument with all findings if there are any; `context` stands before them.
 void lint_or_throw(const Graph& graph, std::string_view context);
 
 /// The text form. parse_graph(print_graph(g)) prints the same text again and holds the same graph.
@@ -277,8 +277,8 @@ std::unique_ptr<Graph> parse_graph(std::string_view text);
 /// Graphviz.
 std::string print_dot(const Graph& graph);
 
-/// Whether the node must run even if nobody uses its outputs: it mutates an operand, asserts, or draws random
-/// numbers.
+/// Whether the node must run even if its outputs are not used: it mutates an operand, asserts, or draws
+/// random numbers.
 bool has_side_effects(const Node& node);
 
 }  // namespace halftone

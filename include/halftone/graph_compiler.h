@@ -1,4 +1,5 @@
-// What a compiler of graphs is: AotAutograd calls some, and is one itself; backends are registered as such.
+// The interface of graph compilers: AotAutograd calls some, and is one itself; backends are registered as
+// such.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -13,7 +14,7 @@
 
 namespace halftone {
 
-/// What a compiler made: one value for each user input of the graph in, one for each user output out (writes
+/// A compiled function: one value for each user input of the graph in, one for each user output out (writes
 /// to inputs and buffers are applied). Thread-safe. It must not change its inputs unless the graph does.
 using CompiledFunction = std::function<std::vector<c10::IValue>(std::vector<c10::IValue> inputs)>;
 

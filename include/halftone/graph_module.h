@@ -50,11 +50,11 @@ class GraphModule {
 
   std::shared_ptr<const TensorMap> tensors() const;
   at::Tensor tensor(std::string_view name) const;  ///< kNotFound, with the nearest name
-  /// kNotFound where the name is unknown; kInvalidArgument where shape or dtype differ.
+  /// kNotFound if the name is unknown; kInvalidArgument if shape or dtype differ.
   void set_tensor(std::string_view name, at::Tensor tensor);
   /// Adds or replaces without a check; for passes that put new constants into the graph.
   void put_tensor(std::string name, at::Tensor tensor);
-  /// For passes that took the last use of a tensor out of the graph. Nothing happens where the name is
+  /// For passes that took the last use of a tensor out of the graph. Nothing happens if the name is
   /// unknown.
   void erase_tensor(std::string_view name);
   /// Replaces the tensors that the file holds (safetensors, or the .index.json of a sharded one). Strict:
@@ -67,7 +67,7 @@ class GraphModule {
   std::vector<ShapeGuard> guards;
   std::vector<c10::IValue> sample_inputs;  ///< one for each user input of the graph, or empty
   std::string name;                        ///< for messages: usually the file's name
-  std::vector<std::string> notes;          ///< what the front door wants people to know
+  std::vector<std::string> notes;          ///< notes of the reader for the user
 
   /// Names of the user inputs, in order.
   std::vector<std::string> input_names() const;
@@ -88,16 +88,16 @@ class GraphModule {
 using NodeHook =
     std::function<void(const Node& node, const std::vector<c10::IValue>& outputs, double seconds)>;
 
-/// What a session hands to an executor for one call.
+/// The arguments of an executor for one call.
 struct ExecutorCall {
   const std::vector<c10::IValue>& inputs;  ///< one for each user input
   const TensorMap& tensors;                ///< parameters, buffers and constants
-  const TensorMap& state;                  ///< those that the model writes; stronger than `tensors`
+  const TensorMap& state;                  ///< those that the model writes; used before `tensors`
   const SymbolBindings& bindings;          ///< of the symbols in the inputs' sizes
   const NodeHook* hook = nullptr;
 };
 
-/// What runs a graph: the interpreter, or what a backend made of it. Thread-safe.
+/// Runs a graph: the interpreter, or the result of a backend. Thread-safe.
 class GraphExecutor {
  public:
   virtual ~GraphExecutor() = default;
@@ -112,7 +112,7 @@ class GraphExecutor {
 /// is refused (kState).
 class Session {
  public:
-  /// `executor`: what runs the graph; nullptr: the interpreter.
+  /// `executor`: runs the graph; nullptr: the interpreter.
   explicit Session(std::shared_ptr<const GraphModule> module,
                    std::shared_ptr<const GraphExecutor> executor = nullptr);
   ~Session();

@@ -10,7 +10,7 @@
 namespace halftone {
 
 /// Inputs: primals (arguments, parameters, buffers), then tangents (gradients of results). Outputs: results,
-/// then one gradient for each primal, None where it has none. All inputs are of kind kUser and tensors, all
+/// then one gradient for each primal, None if it has none. All inputs are of kind kUser and tensors, all
 /// sizes are constants, no node writes to an operand.
 struct JointGraph {
   std::unique_ptr<Graph> graph;
@@ -18,13 +18,13 @@ struct JointGraph {
   size_t tangents = 0;
   /// Outputs of the forward part: user results, then the last contents of what the model writes to.
   size_t results = 0;
-  /// The first node of the backward part; nullptr where it has none. A hint for partitioners: what stands
+  /// The first node of the backward part; nullptr if it has none. A hint for partitioners: what stands
   /// before it ran in the forward pass.
   const Node* first_backward = nullptr;
 };
 
-/// Saved values are tensors, each once, primals among them where backward reads those: who runs the graphs
-/// must hand over the contents from before any write. Both graphs are linted and without dead code; values
+/// Saved values are tensors, each once, primals among them where backward reads those: the caller of the
+/// graphs must pass the contents from before any write. Both graphs are linted and without dead code; values
 /// keep the names that they have in the joint graph.
 struct PartitionedGraphs {
   std::unique_ptr<Graph> forward;   ///< primals → results, then saved values
@@ -35,8 +35,8 @@ struct PartitionedGraphs {
 using PartitionFunction = std::function<PartitionedGraphs(const JointGraph&)>;
 
 /// Everything that the forward pass computes stays there; what backward needs of it is saved. Only views are
-/// made again, from a base that is saved or a primal. kInvalidArgument where inputs and outputs are not those
-/// of a joint graph, and where a result depends on a tangent.
+/// made again, from a base that is saved or a primal. kInvalidArgument if inputs and outputs are not those
+/// of a joint graph, and if a result depends on a tangent.
 PartitionedGraphs default_partition(const JointGraph& joint);
 
 struct MinCutOptions {
@@ -46,15 +46,15 @@ struct MinCutOptions {
   double memory_budget = 1.0;
 };
 
-/// Saves as few bytes as it can, never more than default_partition: a minimal cut between what forward must
-/// compute and what backward needs, where cheap operators may run again in backward, just before their first
-/// use. Random operators never run twice, costly ones only where the budget asks for it. Needs the sizes of
-/// all values (kInvalidArgument).
+/// Saves as few bytes as possible, never more than default_partition: a minimum cut between the values that
+/// forward must compute and those that backward needs. Cheap operators may run again in backward, just before
+/// their first use. Random operators never run twice, costly ones only if the budget asks for it. Needs the
+/// sizes of all values (kInvalidArgument).
 PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint,
                                                       const MinCutOptions& options = {});
 
 /// Bytes of memory that the saved values keep alive: what views share counts once and whole, primals do not
-/// count, for they are alive anyway.
+/// count, because they are alive anyway.
 int64_t saved_bytes(const PartitionedGraphs& graphs);
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-// Which kernels this build has, which of them this machine runs, and why a linear gets the one it gets.
+// The kernels of this build, those that this machine runs, and the reasons for the kernel of a linear.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct KernelChoice {
 std::vector<KernelChoice> explain_kernels(int64_t m, int64_t n, int64_t k, std::string_view scheme);
 
 /// The instruction set that kernels are chosen for: the machine's, capped by the environment's HALFTONE_ISA.
-/// Throws where that names no level or one that the machine lacks.
+/// Throws if that names no level or one that the machine lacks.
 std::string active_instruction_set();
 
 }  // namespace halftone

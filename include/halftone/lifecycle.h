@@ -1,4 +1,4 @@
-// Backends with a life: built once from a model, switched on and off, saved, loaded, deployed.
+// Stateful backends: built once from a model, activated and deactivated, saved, loaded, deployed.
 // docs/lifecycle.md.
 #pragma once
 
@@ -26,14 +26,15 @@ std::string_view to_string(BackendState state);  ///< "INIT", "CHECKPOINT_LOADED
 enum class LifecycleCall { kBuild, kActivate, kDeactivate, kDeploy, kInfer, kToDict };
 std::string_view to_string(LifecycleCall call);  ///< "build", "to_dict", …
 
-/// What a call does in a state. `to` is `from` where the call changes nothing.
+/// The effect of a call in a state. `to` is `from` if the call changes nothing.
 struct Transition {
   BackendState from;
   LifecycleCall call;
   std::optional<BackendState> to;  ///< nothing: refused (kState)
   std::string_view reason;         ///< of a refusal: "backend should be built first"
 };
-/// Every pair of state and call once. What the code follows, the docs show and the tests walk through.
+/// Every pair of state and call once. The code follows this table, the docs show it and the tests check every
+/// pair.
 std::span<const Transition> lifecycle_table();
 
 /// How a C++ module becomes a graph. Captured graphs have their own names and dynamic sizes: it must be empty
@@ -44,7 +45,7 @@ struct GraphSpec {
   std::vector<DynamicDim> dynamic;
 };
 
-/// What a backend is built from: a captured graph, or a C++ module with the function that calls it.
+/// The model of a backend: a captured graph, or a C++ module with the function that calls it.
 struct ModelSource {
   ModelSource(std::shared_ptr<GraphModule> graph);  // NOLINT(google-explicit-constructor)
   ModelSource(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward);
@@ -63,7 +64,7 @@ struct BackendDict {
   GraphSpec spec;  ///< how a C++ module is captured again
 };
 
-/// What from_dict could not use.
+/// Names that from_dict could not use.
 struct DictReport {
   std::vector<std::string> missing;     ///< the module has it, the dict has not: it keeps its value
   std::vector<std::string> unexpected;  ///< the dict has it, the module has not
@@ -82,26 +83,26 @@ class Backend {
   explicit Backend(std::string_view type, std::string_view config_json = "{}");
 
   /// Only once, only in INIT; ends ACTIVE and returns this handle. Checks the device first (kUnsupported
-  /// where this build has none such). A C++ module is called once, with the first sample, and its tensors and
-  /// the random state are put back. Where `spec` or samples of several sizes ask for dynamic sizes, it is
-  /// called at each of these sizes and at more that are made up (capture_module.h); each time all is put
-  /// back. A graph is not called. Samples that do not fit the model are an error. On an error: a warning in
-  /// the log, the error again, and the state is INIT still.
-  /// `cache_dir`: where a backend may keep what it made, by model and config; empty: nowhere.
+  /// if this build has none such). A C++ module is called once, with the first sample, and its tensors and
+  /// the random state are restored. If `spec` or samples of several sizes ask for dynamic sizes, it is
+  /// called at each of these sizes and at more that are generated (capture_module.h); everything is restored
+  /// each time. A graph is not called. Samples that do not fit the model are an error. On an error: a warning
+  /// in the log, the error is thrown again, and the state is still INIT.
+  /// `cache_dir`: folder in which a backend may keep its results, by model and config; empty: none.
   Backend build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& samples,
                 c10::Device device = c10::Device(c10::DeviceType::CPU), const std::string& cache_dir = {});
   /// From INACTIVE and CHECKPOINT_LOADED; nothing happens in ACTIVE.
   void activate();
-  /// Only from ACTIVE; frees what was made of the model. Nothing happens in INACTIVE.
+  /// Only from ACTIVE; frees the converted model. Nothing happens in INACTIVE.
   void deactivate();
-  /// Only from CHECKPOINT_LOADED, and for good. Without a device: the one that was stored.
+  /// Only from CHECKPOINT_LOADED, and final. Without a device: the one that was stored.
   void deploy(std::optional<c10::Device> device = std::nullopt);
-  /// Only in ACTIVE and DEPLOYED. As the model would be called; without gradients. What the model keeps
-  /// between calls (a key-value cache) carries over from call to call, begins anew with activate() and
-  /// deploy(), and makes calls take turns; others run side by side.
+  /// Only in ACTIVE and DEPLOYED. As the model would be called; without gradients. State that the model
+  /// keeps between calls (a key-value cache) persists from call to call, is reset by activate() and deploy(),
+  /// and makes calls take turns; calls of other models run concurrently.
   c10::IValue infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {}) const;
   /// A stream of calls with flat inputs and a state of its own, apart from infer()'s. Only in ACTIVE and
-  /// DEPLOYED. It keeps the model, also when the backend is deactivated.
+  /// DEPLOYED. It keeps the model alive, even if the backend is deactivated.
   Session session() const;
 
   BackendState state() const;
@@ -114,14 +115,14 @@ class Backend {
   std::string config() const;  ///< canonical JSON
   /// The config as a readable file.
   void config_to_json(const std::string& path) const;
-  /// How it was tuned, as JSON; empty where it was not.
+  /// How it was tuned, as JSON; empty if it was not.
   std::string tuning() const;
 
-  /// kState before build(). kUnsupported where the original module is not there any more: a file that
-  /// holds converted weights only.
+  /// kState before build(). kUnsupported if the original module does not exist any more: a file
+  /// with converted weights only.
   BackendDict to_dict() const;
-  /// In CHECKPOINT_LOADED. kInvalidArgument for a type that is not registered and where there is no module;
-  /// otherwise the module takes the tensors that both have (kInvalidArgument where shapes differ, and then
+  /// In CHECKPOINT_LOADED. kInvalidArgument for a type that is not registered and if there is no module;
+  /// otherwise the module takes the tensors that both have (kInvalidArgument if shapes differ, and then
   /// the module is as it was), and `report` says what was left. `type`: the one that the caller expects;
   /// another one in the dict is kInvalidArgument.
   static Backend from_dict(const std::optional<ModelSource>& module, const BackendDict& dict,

@@ -1,11 +1,11 @@
-// Bounds on what a model from outside may cost. They belong to the process: whatever runs a graph keeps them.
+// Limits for models from files. They belong to the process: every executor of graphs keeps them.
 #pragma once
 
 #include <cstdint>
 
 namespace halftone {
 
-/// No model that was seen comes near it.
+/// Real models stay far below it.
 inline constexpr int64_t kDefaultMaxSteps = 1'000'000;
 
 /// How many steps a loop of a graph (while_loop, map, scan) may take in one call, the steps of loops inside

@@ -1,5 +1,5 @@
-// Where the library's messages go: warnings and errors to stderr, one line each, unless a program installs a
-// sink of its own. Nothing is ever written to stdout.
+// The sink of the library's messages: warnings and errors go to stderr, one line each, unless a program
+// installs a sink of its own. Nothing is ever written to stdout.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ enum class LogLevel {
   kDebug,
   kInfo,
   kWarning,  ///< the call goes on, but not as the caller may expect
-  kError,    ///< something failed that no caller hears of
+  kError,    ///< a failure that is reported to no caller
 };
 
 using LogSink = std::function<void(LogLevel, std::string_view)>;
@@ -20,7 +20,7 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 /// reach the old sink.
 void set_log_sink(LogSink sink);
 
-/// What there is before the first set_log_sink(): "halftone: warning: …" and "halftone: error: …" on stderr;
+/// The default sink: "halftone: warning: …" and "halftone: error: …" on stderr;
 /// other levels are dropped. Line breaks in a message become blanks.
 LogSink default_log_sink();
 

@@ -20,7 +20,7 @@ namespace halftone {
 struct KeptInFloat {
   std::string node;    ///< the name of its first result
   std::string target;  ///< "aten::layer_norm"
-  std::string layer;   ///< "" where the graph does not say
+  std::string layer;   ///< "" if the graph does not say
   std::string reason;
 };
 
@@ -47,7 +47,7 @@ struct LowerResult {
 /// Results are those of the reference graph but for the rounding of sums: int8 products are exact where the
 /// reference adds floats, so an element on the border between two quantized values may fall to the other
 /// side. Operators of one element in and one out (activations, requantization) become tables and give the
-/// same bytes, and so do max pooling and whatever only moves elements.
+/// same bytes, and so do max pooling and operators that only move elements.
 ///
 /// Four- and five-dimensional quantized values are channels last in memory. Outputs of the model keep the
 /// strides they had.

@@ -1,15 +1,15 @@
-// How Halftone measures time: the one code of the tuner and of the benchmarks.
+// Measuring time: the code that the tuner and the benchmarks share.
 //
 // Two programs that are timed one after the other are timed on two machines: clocks go up and down,
 // neighbours come and go. So contestants take turns. In each round every contestant runs once, and the next
-// round begins with the next one, so that nobody always goes first. What is compared is the *ratio* of two
-// contestants in the same round; its median over the rounds does not notice slow rounds, which hit both.
+// round begins with the next one, so that none always goes first. The *ratio* of two contestants in the
+// same round is compared; its median over the rounds does not notice slow rounds, which hit both.
 //
 // 1. The caller's check says whether a contestant's answer is right. A wrong one is not timed.
-// 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two where a
-//    run takes half a second.
-// 3. A turn: where a run is short, one that is not timed (the contestant before has filled the caches with
-//    its weights), then one timed run; the mean of several where a run takes less than a millisecond.
+// 2. Warm-up: three to eight runs, until one is no longer 5 % faster than the fastest before it; two if a run
+//    takes half a second.
+// 3. A turn: if a run is short, one that is not timed (the contestant before has filled the caches with
+//    its weights), then one timed run; the mean of several if a run takes less than a millisecond.
 // 4. The interval of a median comes from order statistics: the population's median lies between the i-th
 //    smallest and the i-th largest of n values with probability 1 - 2 P(B < i), B binomial with n and 1/2.
 //    No bell curve is assumed; times are skewed. At 95 % it needs six values.
@@ -19,7 +19,7 @@
 // 6. A hopeless contestant leaves early and gives its time to the others: one whose ratio lies above
 //    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
 //    run.
-// 7. Other programs: each turn is watched. Where somebody else had the processor, the turn is made again, and
+// 7. Other programs: each turn is watched. If another program had the processor, the turn is repeated, and
 //    after four of them the round is *disturbed*: its times are dropped, and it is run again while the time
 //    budget lasts. Fewer than six undisturbed rounds (or than `least_rounds`, if those are fewer) say
 //    nothing: the machine is too busy.
@@ -34,10 +34,10 @@
 
 namespace halftone {
 
-/// Called right before a turn; what it gives is called right after the turn and says whether the machine was
-/// taken away meanwhile. An empty one: never.
+/// Called right before a turn; the function that it returns is called right after the turn and says whether
+/// other programs had the machine meanwhile. Empty: never.
 using MachineWatch = std::function<std::function<bool()>()>;
-/// False where the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
+/// False if the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
 bool machine_is_watched();
 
 /// Its functions are called from the thread that calls measure(). One that throws leaves with the message.
@@ -57,7 +57,7 @@ struct MeasureOptions {
   int most_rounds = 10000;
   double confidence = 0;  ///< half of the interval's width, relative; 0: measure until `seconds` are over
   double level = 0.95;    ///< probability of the intervals
-  double drop_ratio = 0;  ///< 0: nobody is dropped
+  double drop_ratio = 0;  ///< 0: none is dropped
   std::function<void(double share)> progress = nullptr;  ///< 0 to 1, after each round
   std::function<double()> clock = nullptr;               ///< seconds; for tests. Empty: the steady clock
   MachineWatch watch = nullptr;  ///< for tests. Empty: this machine's, and none beside a `clock` of a test
@@ -65,7 +65,7 @@ struct MeasureOptions {
 
 struct Interval {
   double low = 0;
-  double high = 0;  ///< infinite where there are too few values
+  double high = 0;  ///< infinite if there are too few values
   bool is_open() const { return !(high < std::numeric_limits<double>::infinity()); }
   double half_width() const { return (high - low) / 2; }
 };
@@ -86,7 +86,7 @@ struct MeasuredTime {
 
 struct Measurements {
   std::vector<MeasuredTime> rows;  ///< one for each contestant, in their order
-  size_t leader = 0;               ///< of no meaning where all failed
+  size_t leader = 0;               ///< meaningless if all failed
   int rounds = 0;                  ///< undisturbed ones
   int disturbed = 0;               ///< rounds that were dropped
   double seconds = 0;              ///< what measuring took, warm-up not counted
@@ -108,9 +108,9 @@ Measurements measure(const std::vector<Contestant>& contestants, const MeasureOp
 double quantile(std::vector<double> values, double q);
 /// Of the median, as above. At least one value.
 Interval median_interval(std::vector<double> values, double level);
-/// Median over the rounds that both ran of a's time divided by b's; 0 where there is no such round.
+/// Median over the rounds that both ran of a's time divided by b's; 0 if there is no such round.
 double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
-/// The interval of that; open (infinite) where there are too few rounds.
+/// The interval of that; open (infinite) if there are too few rounds.
 Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level = 0.95);
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-// Text from files in messages for people.
+// Text from files in messages and terminals.
 #pragma once
 
 #include <cstddef>

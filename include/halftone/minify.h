@@ -1,4 +1,4 @@
-// Finds the smallest graph on which a backend fails, and keeps it in a folder that anybody can run again.
+// Finds the smallest graph on which a backend fails, and saves it in a folder from which it can be run again.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -32,8 +32,8 @@ struct BackendFailure {
 };
 
 struct MinifyOptions {
-  /// A result x is right where |x - y| ≤ tolerance · (1 + |y|) for the interpreter's y; at least eight steps
-  /// of the result's own type. NaN is right where y is NaN. A result that is as close to what the graph gives
+  /// A result x is right if |x - y| ≤ tolerance · (1 + |y|) for the interpreter's y; at least eight steps
+  /// of the result's own type. NaN is right if y is NaN. A result that is as close to what the graph gives
   /// in float64 as the interpreter's is right too.
   double tolerance = 1e-3;
   int64_t max_trials = 2000;  ///< a search that ends here gives the smallest graph so far
@@ -41,9 +41,9 @@ struct MinifyOptions {
   ProgressCallback progress;  ///< trials done of max_trials
 };
 
-/// How the backend fails on this call, if it does. The case is left as it is, also where the graph writes to
+/// How the backend fails on this call, if it does. The case is left as it is, even if the graph writes to
 /// inputs or buffers, and random numbers are the same in both runs. Errors are those of the interpreter: a
-/// graph that fails there is no case for a backend.
+/// graph that fails there says nothing about a backend.
 std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const GraphCompiler& backend,
                                            const MinifyOptions& options = {});
 
@@ -58,13 +58,13 @@ struct MinifiedCase {
 
 /// Cuts the graph's end off, turns nodes into inputs that hold their values, drops outputs and inputs, as
 /// long as the backend fails in the same way: the same kind, and for errors the same first line but for names
-/// and numbers. kInvalidArgument where the backend does not fail. A backend that kills the process is beyond
-/// it.
+/// and numbers. kInvalidArgument if the backend does not fail. A backend that kills the process cannot be
+/// minimized.
 MinifiedCase minify(const GraphCase& graph_case, const GraphCompiler& backend,
                     const MinifyOptions& options = {});
 
 /// Writes graph.txt, inputs.safetensors (inputs, parameters and buffers by the names of the graph's values)
-/// and README.txt into `folder`, which is made where it does not exist.
+/// and README.txt into `folder`, which is made if it does not exist.
 void save_case(const std::string& folder, const MinifiedCase& minified, const std::string& backend);
 
 struct SavedCase {

@@ -7,7 +7,7 @@
 
 namespace halftone {
 
-/// " (did you mean \"x\"?)" with the known name that has the smallest edit distance; "" where none is near
+/// " (did you mean \"x\"?)" with the known name that has the smallest edit distance; "" if none is near
 /// (more than a third of the letters differ).
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 

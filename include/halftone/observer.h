@@ -1,5 +1,5 @@
-// Observers: what calibration remembers of a value, and the scale and zero point that follow from it. They
-// give torch.ao's numbers. docs/backend_config.md.
+// Observers: the statistics of a value during calibration, and the scale and zero point that follow from
+// them. They give torch.ao's numbers. docs/backend_config.md.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,19 +18,19 @@ struct QParams {
   at::Tensor zero_point;  ///< int32; float32 for QScheme::kPerChannelAffineFloatQParams
 };
 
-/// Its memory does not grow with what it sees. Not for several threads at a time.
+/// Its memory does not grow with the number of samples. Not for several threads at a time.
 class Observer {
  public:
   virtual ~Observer() = default;
   const ObserverConfig& config() const { return config_; }
 
   /// Floating point, of any size; an empty one counts as not seen. Infinite elements are left out.
-  /// kInvalidArgument for NaN, which no scale can stand for, for other dtypes, and where the number of
+  /// kInvalidArgument for NaN, which no scale can represent, for other dtypes, and if the number of
   /// channels changes.
   void observe(const at::Tensor& x);
   bool has_seen() const { return calls_ > 0; }
   int64_t calls() const { return calls_; }
-  /// kState where nothing was seen, or where the observer watches nothing.
+  /// kState if nothing was seen, or if the observer watches nothing.
   virtual QParams qparams() const = 0;
 
   /// {"observer": …, "calls": …, "min": […], "max": […], "histogram": […]}: to be used again while schemes
@@ -44,7 +44,7 @@ class Observer {
   virtual void see(const at::Tensor& x) = 0;  ///< float32, contiguous, finite, not empty
   ObserverConfig config_;
   int64_t calls_ = 0;
-  at::Tensor min_, max_, histogram_;  ///< undefined where there is none
+  at::Tensor min_, max_, histogram_;  ///< undefined if there is none
 };
 
 std::unique_ptr<Observer> make_observer(const ObserverConfig& config);

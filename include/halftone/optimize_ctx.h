@@ -1,4 +1,4 @@
-// optimize_ctx(): wraps what a benchmark runs, so that the model is quantized once before it.
+// optimize_ctx(): wraps the iteration of a benchmark, so that the model is quantized once before it.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -17,10 +17,10 @@
 
 namespace halftone {
 
-/// What a model is called with: a tuple of arguments, or a dict of them by name.
+/// The inputs of a model: a tuple of arguments, or a dict of them by name.
 using ExampleInputs = std::variant<std::vector<c10::IValue>, std::map<std::string, c10::IValue>>;
 
-/// One iteration of a benchmark: calls the model in its way and gives what came out.
+/// One iteration of a benchmark: calls the model and returns its result.
 using ModelIterFn = std::function<c10::IValue(const ModelSource& model, const ExampleInputs& example_inputs)>;
 
 struct OptimizeCtxOptions {
@@ -38,8 +38,8 @@ const std::vector<std::string>& optimize_ctx_names();
 /// The function that it gives wraps a ModelIterFn: a call quantizes the model in place unless it carries the
 /// mark, sets the mark, then calls the wrapped function. The mark belongs to the model and is the same for
 /// every context: a model is quantized once, by the first context that sees it ("noquant" marks too). It does
-/// not keep the model alive and goes with it. Calls from several threads quantize once; those that come
-/// meanwhile wait. On an error there is no mark, and the model is as it was.
+/// not keep the model alive and is removed with it. Calls from several threads quantize once; concurrent
+/// ones wait. On an error there is no mark, and the model is as it was.
 ///
 /// "autoquant" calibrates with the inputs of that call; a model without quantizable layers is
 /// kInvalidArgument, "NotAutoquantizable: …" with its type. kInvalidArgument here for an unknown name, with
@@ -47,7 +47,7 @@ const std::vector<std::string>& optimize_ctx_names();
 std::function<ModelIterFn(ModelIterFn)> optimize_ctx(std::string_view quantization,
                                                      OptimizeCtxOptions options = {});
 
-/// The name of the context that marked the model; nothing where there is no mark.
+/// The name of the context that marked the model; nothing if there is no mark.
 std::optional<std::string> quantization_mark(const ModelSource& model);
 
 /// Calls the model: a C++ module by position, `argument_names` as above; a graph in a session of its own.

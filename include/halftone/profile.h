@@ -1,4 +1,4 @@
-// Where a compiled model's time goes: step by step and layer by layer, beside what the machine could do.
+// Profile of a compiled model: the time of each step and layer, beside the limits of the machine.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace halftone {
 
-/// Measured on the threads that run the model; 0 where this machine has no measure for it.
+/// Measured on the threads that run the model; 0 if this machine has no measure for it.
 struct MachineLimits {
   double read_bytes_per_second = 0;
   double float_operations_per_second = 0;  ///< fp32 multiply-add
@@ -37,7 +37,7 @@ struct ProfileOptions {
 };
 
 /// Runs `session`, whose executor is `compiled`, on `inputs`. The session's node hook is taken away.
-/// kUnsupported where the graph is interpreted as a whole.
+/// kUnsupported if the graph is interpreted as a whole.
 Profile profile(Session& session, const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
                 const ProfileOptions& options = {});
 

@@ -3,8 +3,8 @@
 //
 //   auto prepared = prepare(*module, default_qconfig_mapping("x86"), example, builtin_backend_config("x86"));
 //   for (const auto& sample : samples) prepared.calibrate(sample);
-//   const ConvertResult result = convert(prepared);   // result.module: explicit quantize and dequantize
-//   nodes
+//   // result.module has explicit quantize and dequantize nodes:
+//   const ConvertResult result = convert(prepared);
 #pragma once
 
 #include <memory>
@@ -25,16 +25,17 @@ namespace halftone {
 ///   halftone::quantize_per_tensor(Tensor x, float scale, int zero_point, int quant_min, int quant_max,
 ///                                 ScalarType dtype) -> Tensor
 ///       q = clamp(nearest_even(x · (1 / scale) + zero_point), quant_min, quant_max), in float32
-///   halftone::dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor    (q - zero_point) ·
-///   scale halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
+///   halftone::dequantize_per_tensor(Tensor q, float scale, int zero_point) -> Tensor
+///       (q - zero_point) · scale
+///   halftone::dequantize_per_channel(Tensor q, Tensor scales, Tensor zero_points, int axis) -> Tensor
 ///       of weights: constants of the module; zero_points int32, or float32 for embeddings
 ///   halftone::quantize_dequantize_dynamic(Tensor x, ScalarType dtype, bool reduce_range=False) -> Tensor
-///       scale and zero point from the least and largest element of the call; x itself where one is not
-///       finite
+///       scale and zero point from the smallest and largest element of the call; x itself if one of them is
+///       not finite
 /// Weights are int8 (or uint8) parameters before dequantize_per_channel or dequantize_per_tensor; activations
 /// are quantize_per_tensor → dequantize_per_tensor pairs.
 
-/// One group of nodes that a pattern of the backend config took.
+/// One group of nodes that a pattern of the backend config matched.
 struct MatchedPattern {
   std::string pattern;             ///< Pattern::to_text()
   std::string layer;               ///< of the operation that gives the group its name: "layer1.0.conv1"
@@ -111,15 +112,15 @@ class PreparedModel {
 
 /// Fuses a copy, finds patterns (from the outputs backwards, those with more operations first), and decides
 /// for each by qconfig and dtype configs. `example_inputs`: flat, run once; not shown to observers.
-/// kInvalidArgument where nothing matches, where a pattern has an operator that does not exist, and where no
+/// kInvalidArgument if nothing matches, if a pattern has an operator that does not exist, and if no
 /// dtype config of any match takes its qconfig.
 PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
                       const std::vector<c10::IValue>& example_inputs,
                       const BackendConfig& config = builtin_backend_config("native"));
 
 struct ConvertOptions {
-  /// torch.ao quantizes to all 8 bits also where a scheme has fewer (reduce_range): values beyond the
-  /// observed range then keep more of themselves, but kernels cannot count on the range. For comparisons with
+  /// torch.ao quantizes to all 8 bits also if a scheme has fewer (reduce_range): values beyond the
+  /// observed range then lose less, but kernels cannot rely on the range. For comparisons with
   /// it.
   bool whole_dtype = false;
 };
@@ -129,8 +130,8 @@ struct ConvertResult {
   PtqReport report;
 };
 
-/// The reference graph. kState, naming value and layer, where an observer has seen nothing;
-/// kInvalidArgument where nothing is quantized. The prepared model stays as it is.
+/// The reference graph. kState, naming value and layer, if an observer has seen nothing;
+/// kInvalidArgument if nothing is quantized. The prepared model stays as it is.
 ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options = {});
 
 }  // namespace halftone

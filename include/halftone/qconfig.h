@@ -1,5 +1,5 @@
-// Which observer watches what: qconfigs, and the mapping from operations and layers to them. As
-// torch.ao.quantization's QConfig and QConfigMapping; no torch. docs/backend_config.md.
+// Qconfigs, which name the observers of activations and weights, and the mapping from operations and layers
+// to them. As torch.ao.quantization's QConfig and QConfigMapping; no torch. docs/backend_config.md.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ enum class ObserverKind {
   kMovingAverageMinMax,
   kPerChannelMinMax,
   kMovingAveragePerChannelMinMax,
-  kHistogram,    ///< leaves out what costs more than it gains
+  kHistogram,    ///< leaves out outliers that cost more than they gain
   kFixed,        ///< scale and zero point are given
   kPlaceholder,  ///< watches nothing: floats, and activations that are quantized at run time
   kNoop,         ///< likewise, and nothing is quantized
@@ -36,7 +36,7 @@ enum class ObserverKind {
 };
 std::string_view to_string(ObserverKind kind);  ///< "MinMaxObserver", …
 
-/// How one value is watched. Fields that a kind does not know are refused in JSON.
+/// The observer of one value. Fields that a kind does not know are refused in JSON.
 struct ObserverConfig {
   ObserverConfig(
       ObserverKind kind = ObserverKind::kMinMax);  // NOLINT(google-explicit-constructor): with its defaults
@@ -119,7 +119,7 @@ class QConfigMapping {
 /// kInvalidArgument.
 QConfigMapping default_qconfig_mapping(std::string_view backend = "x86");
 
-/// 7 or 8. Machines without 8-bit dot products (AVX2) are fastest where both are 7, slowest where both are 8;
+/// 7 or 8. Machines without 8-bit dot products (AVX2) are fastest if both are 7, slowest if both are 8;
 /// with VNNI the widths make no difference, so take 8 and 8 there.
 struct StaticInt8Bits {
   int activation = 7;  ///< 7: reduce_range

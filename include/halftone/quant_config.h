@@ -1,4 +1,4 @@
-// How a weight is made low-bit: the built-in configs, the names they go by, and the type-erased config that
+// Configs of quantized weights: the built-in ones, their names, and the type-erased config that
 // everything takes.
 #pragma once
 
@@ -35,7 +35,7 @@ enum class Int4Rounding {
 
 /// int4wo: 4-bit weights in groups of neighbouring inputs, a scale (and a zero point) for each group.
 struct Int4WeightOnlyConfig {
-  int group_size = 32;    ///< 32, 64, 128 or 256; must divide the layer's inputs
+  int group_size = 32;    ///< 32, 64, 128 or 256; the last group may be shorter
   bool symmetric = true;  ///< false: with zero points
   Int4Activations activations = Int4Activations::kFloat;
   /// Only quantizing differs: a graph has the same operators for both and does not remember which it was.
@@ -71,7 +71,7 @@ struct Bf16WeightOnlyConfig {
   bool operator==(const Bf16WeightOnlyConfig&) const = default;
 };
 
-/// noquant: the layer is left alone. Of use in overrides.
+/// noquant: the layer is not quantized. Useful in overrides.
 struct NoQuantConfig {
   bool operator==(const NoQuantConfig&) const = default;
 };
@@ -113,7 +113,7 @@ class QuantConfig {
   bool is_noquant() const;
   bool operator==(const QuantConfig&) const = default;
 
-  /// The struct that this config was made from, or nothing where it is of another type.
+  /// The struct that this config was made from, or nothing if it is of another type.
   template <typename Config>
   std::optional<Config> as() const;
 
@@ -127,12 +127,12 @@ class QuantConfig {
 struct Scheme {
   std::vector<std::string> names;  ///< the short one first: "int8wo", "int8weightonly"
   QuantConfig config;
-  std::string weights;      ///< what becomes of them, for people
+  std::string weights;      ///< description, for display
   std::string activations;  ///< likewise
   double bits_per_weight;   ///< stored, scales included, for a layer of 4096 inputs
 };
 
-/// The built-in schemes, in the order in which people should read them.
+/// The built-in schemes, in the order in which they are listed.
 const std::vector<Scheme>& schemes();
 
 }  // namespace halftone

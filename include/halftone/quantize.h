@@ -1,4 +1,4 @@
-// quantize_: one line makes a model low-bit, in a C++ module or in a captured graph.
+// quantize_: quantizes the weights of a C++ module or of a captured graph in one call.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace halftone {
 
 class GraphModule;
 
-/// A layer that quantize_ looks at.
+/// A layer that quantize_ considers.
 struct LayerInfo {
   std::string name;  ///< qualified: "encoder.layer.0.attention.query"
   /// "linear", "embedding", "conv1d" (of kernel 1: a linear); "convolution"; "parameter": no known layer's,
@@ -36,15 +36,15 @@ struct QuantizeOptions {
   std::string exclude;                           ///< not these; empty: none
   std::function<bool(const LayerInfo&)> filter;  ///< only layers for which it is true
   int64_t min_weights = 0;                       ///< layers with fewer weights are kept
-  bool embeddings = false;                       ///< also embeddings, where the config has a kernel for them
-  /// For single layers, the first match counts; stronger than everything above. NoQuantConfig keeps the
-  /// layer.
+  bool embeddings = false;                       ///< also embeddings, if the config has a kernel for them
+  /// For single layers, the first match counts; takes precedence over everything above. NoQuantConfig keeps
+  /// the layer.
   std::vector<std::pair<std::string, QuantConfig>> overrides;
   bool dry_run = false;       ///< only the report; nothing is changed
   ProgressCallback progress;  ///< a layer a step
 };
 
-/// What became of one layer.
+/// The outcome of one layer.
 struct LayerReport {
   LayerInfo layer;
   enum class Outcome { kQuantized, kKept, kAlready } outcome = Outcome::kKept;
@@ -52,22 +52,22 @@ struct LayerReport {
   std::string reason;                 ///< why it was kept
   int64_t bytes_before = 0;           ///< of the weight
   int64_t bytes_after = 0;
-  bool untouched = false;  ///< kept because the config has nothing for it, not because the caller said so
+  bool untouched = false;  ///< kept because the config does not support it, not because of options
   /// Quantized: the earlier layer that has the same weight, whose bytes are counted there. Its quantized
   /// tensors are counted there too, unless the two have other ones.
   std::string tied_to;
   bool own_tensors = true;
 };
 
-/// Weights of one kind that stayed as they were because the config has nothing for them. What the caller kept
-/// by options is not among them.
+/// Weights of one kind that stayed as they were because the config does not support them. Weights that the
+/// caller excluded by options are not among them.
 struct LeftAlone {
-  std::string
-      kind;  ///< "convolution", "LSTM", "GRU", "RNN", "embedding", "embedding bag", "linear", "other weight"
+  /// "convolution", "LSTM", "GRU", "RNN", "embedding", "embedding bag", "linear", "other weight".
+  std::string kind;
   size_t count = 0;   ///< layers
   int64_t bytes = 0;  ///< of their weights
   double share = 0;   ///< of the model's bytes before
-  std::string help;   ///< what takes them; may be empty
+  std::string help;   ///< the option that would take them; may be empty
 };
 
 struct QuantizeReport {
@@ -76,7 +76,7 @@ struct QuantizeReport {
   int64_t bytes_after = 0;
   std::vector<LeftAlone> left_alone;  ///< most bytes first
   size_t count(LayerReport::Outcome outcome) const;
-  /// What the caller should know before the result is used: most bytes were left alone, the model became
+  /// Warnings for the caller: most bytes were left alone, the model became
   /// larger.
   std::vector<std::string> warnings() const;
   std::string to_text() const;  ///< a table of at most 100 columns
@@ -90,13 +90,13 @@ struct QuantizeReport {
 ///
 /// The weight's tensor itself is changed: every handle on it is quantized, the old storage is freed, and tied
 /// weights stay tied. A layer that shares its weight with something that is kept is kept too. The weight
-/// stays among the module's parameters, requires no gradient any more and loses the one it had. What can be
-/// done with it: quantized_tensor.h.
+/// stays among the module's parameters, requires no gradient any more and loses the one it had. Its
+/// operations: quantized_tensor.h.
 QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options = {});
 
 /// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
-/// operators on plain integer tensors. Where the config has_convolution() (int8wo), other convolutions stay
+/// operators on plain integer tensors. If the config has_convolution() (int8wo), other convolutions stay
 /// and read a weight that halftone::restore_int8_weight makes of integers. Weights that nothing else uses
 /// leave the graph.
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});

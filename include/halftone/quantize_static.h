@@ -1,7 +1,9 @@
-// Static int8 in one call: prepare, calibrate, convert, lower (ptq.h, lower.h), and what each layer lost.
+// Static int8 in one call: prepare, calibrate, convert, lower (ptq.h, lower.h), and the error of each layer.
 //
-//   const StaticInt8Result result = quantize_static(*module, calls, {.mapping = static_int8_mapping({7,
-//   7})}); std::puts(result.to_text().c_str()); save_checkpoint(*result.module, "model.ht");
+//   const StaticInt8Options options{.mapping = static_int8_mapping({7, 7})};
+//   const StaticInt8Result result = quantize_static(*module, calls, options);
+//   std::puts(result.to_text().c_str());
+//   save_checkpoint(*result.module, "model.ht");
 #pragma once
 
 #include <cstdint>
@@ -27,7 +29,7 @@ struct StaticInt8Options {
   ProgressCallback progress = nullptr;
 };
 
-/// What became of the result of one matched pattern, with everything before it quantized too.
+/// The error of the result of one matched pattern, with everything before it quantized too.
 struct StaticLayerError {
   std::string layer, pattern, value;
   double cosine = 1;    ///< to fp32's, over all elements
@@ -39,7 +41,7 @@ struct StaticInt8Result {
   std::shared_ptr<GraphModule> module;     ///< lowered: what runs
   PtqReport patterns;
   LowerReport lowered;
-  std::vector<StaticLayerError> errors;  ///< in order of execution; empty where error_calls is 0
+  std::vector<StaticLayerError> errors;  ///< in order of execution; empty if error_calls is 0
   double cosine = 1;                     ///< the least of the model's floating-point results, lowered to fp32
   int64_t differing_not_finite = 0;  ///< of those: elements that are NaN or infinite in one of the two only
   int64_t calibrated = 0;            ///< calls
@@ -58,7 +60,7 @@ StaticInt8Result quantize_static(const GraphModule& module,
 struct StaticInt8BackendConfig {
   StaticInt8Bits bits;
   std::string backend_config = "x86";  ///< a built-in one
-  /// A model without convolutions is refused (kUnsupported): int8dq serves it as fast, and needs no data.
+  /// A model without convolutions is refused (kUnsupported): int8dq is as fast for it, and needs no data.
   bool only_convolutions = false;
 };
 /// Calibrates with the samples it is built with, then the halftone compiler. "StaticInt8Backend".

@@ -10,9 +10,9 @@
 
 namespace halftone {
 
-/// A tensor of the weight's sizes and dtype without a storage: the weight's parts hang on it. It can be
-/// transposed, multiplied with (linear, addmm, mm, matmul), cut by rows, used as an embedding's table,
-/// detached, cloned, dequantized, converted and printed; what only asks for sizes or dtype works too.
+/// A tensor of the weight's sizes and dtype without a storage: the weight's parts are attached to it. It can
+/// be transposed, multiplied with (linear, addmm, mm, matmul), cut by rows, used as an embedding's table,
+/// detached, cloned, dequantized, converted and printed; operators that only read sizes or dtype work too.
 /// Everything else raises kUnsupported, naming layer, operator and config, and so does any use that would
 /// need a gradient of the weight. Handles, clones and views share the parts, which nothing changes.
 ///
@@ -23,7 +23,7 @@ at::Tensor make_quantized_tensor(QuantizedWeight weight, std::string layer);
 
 bool is_quantized_tensor(const at::Tensor& tensor);
 
-/// [n, k], also where the tensor is a transposed view, [k, n]. Lives as long as the tensor. kInvalidArgument
+/// [n, k], even if the tensor is a transposed view, [k, n]. Lives as long as the tensor. kInvalidArgument
 /// for a plain tensor.
 const QuantizedWeight& quantized_weight_of(const at::Tensor& tensor);
 const std::string& layer_of(const at::Tensor& tensor);

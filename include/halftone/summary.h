@@ -1,4 +1,4 @@
-// What `halftone inspect` shows of a model: its layers, totals, inputs and outputs.
+// Summary of a model, as `halftone inspect` shows it: layers, totals, inputs and outputs.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ struct LayerSummary {
   std::string layer;        ///< qualified name; empty: nodes that no layer is known for
   std::string module_type;  ///< of the source, such as "torch.nn.modules.linear.Linear"
   std::string ops;          ///< "linear", "linear ×3, relu", without namespaces and overloads
-  std::string
-      input_shape;  ///< of the first tensor that comes from outside the layer: "f32[s0, 3]"; may be empty
+  /// Of the first tensor that comes from outside the layer: "f32[s0, 3]"; may be empty.
+  std::string input_shape;
   std::string output_shape;  ///< of the last tensor that the layer gives away
   /// Elements of the parameters it uses; a tied one counts in each of its layers. A quantized weight has as
   /// many as before.
@@ -36,14 +36,14 @@ struct DynamicDimension {
 
 struct InputSummary {
   std::string name;
-  std::string
-      dtype;  ///< "f32"; the type's name for inputs that are no tensors; "tensor" where nothing more is known
-  std::string sizes;  ///< "[s0, 3]"; empty for inputs that are no tensors
+  /// "f32"; the type's name for inputs that are not tensors; "tensor" if nothing more is known.
+  std::string dtype;
+  std::string sizes;  ///< "[s0, 3]"; empty for inputs that are not tensors
   std::vector<DynamicDimension> dynamic;
 };
 
 struct OutputSummary {
-  std::string path;  ///< place in the nested result: "[0]['logits']"; empty where the result is one tensor
+  std::string path;  ///< place in the nested result: "[0]['logits']"; empty if the result is one tensor
   std::string dtype;
   std::string sizes;
 };
@@ -53,8 +53,8 @@ struct ModelSummary {
   std::vector<InputSummary> inputs;
   std::vector<OutputSummary> outputs;  ///< what the caller gets, without mutations
   size_t nodes = 0;
-  int64_t parameters =
-      0;  ///< elements, of quantized weights those of before; names that share memory count once
+  /// Elements, of quantized weights those of before; names that share memory count once.
+  int64_t parameters = 0;
   int64_t parameter_bytes = 0;
   int64_t buffers = 0;
   int64_t buffer_bytes = 0;
@@ -67,9 +67,9 @@ ModelSummary summarize(const GraphModule& module);
 
 /// "[s0, 3]"
 std::string format_sizes(const std::vector<SymExpr>& sizes);
-/// "f32[s0, 3]"; the type's name for values that are no tensors or whose shape is not known.
+/// "f32[s0, 3]"; the type's name for values that are not tensors or whose shape is not known.
 std::string format_shape(const Value& value);
-/// "2…1024", "2…" where there is no upper bound.
+/// "2…1024", "2…" if there is no upper bound.
 std::string format_range(const SymbolRange& range);
 
 }  // namespace halftone

@@ -65,8 +65,8 @@ class SymExpr {
   const std::vector<SymExpr>& operands() const;
   bool is_constant() const { return op() == Op::kConstant; }
   bool is_symbol() const { return op() == Op::kSymbol; }
-  int64_t constant() const;           ///< only where is_constant()
-  const std::string& symbol() const;  ///< only where is_symbol()
+  int64_t constant() const;           ///< only if is_constant()
+  const std::string& symbol() const;  ///< only if is_symbol()
   std::optional<int64_t> as_constant() const;
 
   /// The value under `bindings`. kGuard: a symbol is not bound; kInvalidArgument: overflow, division by zero.
@@ -85,7 +85,7 @@ class SymExpr {
 };
 
 /// Finds `symbol` so that expression == value, for expressions that are linear in exactly one unbound symbol
-/// (a*s + b, with other symbols bound); nothing where there is no integer solution or the form is another.
+/// (a*s + b, with other symbols bound); nothing if there is no integer solution or the form is another.
 std::optional<std::pair<std::string, int64_t>> try_solve(const SymExpr& expression, int64_t value,
                                                          const SymbolBindings& bindings);
 

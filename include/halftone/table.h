@@ -1,4 +1,4 @@
-// Text for people: tables that fit the width of a page, lists, and numbers as they are read.
+// Text for display: tables that fit the width of a page, lists, and numbers in readable form.
 #pragma once
 
 #include <cstdint>

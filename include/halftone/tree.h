@@ -13,10 +13,10 @@ namespace halftone {
 struct TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
   Kind kind = Kind::kLeaf;
-  std::string type_name;  ///< as the exporter calls it, for people: "builtins.dict", "Output (named tuple)"
+  std::string type_name;  ///< the name in the exporter, for display: "builtins.dict", "Output (named tuple)"
   std::vector<std::string> keys;  ///< of a dict, or the field names of a named tuple; else empty
   std::vector<TreeSpec> children;
-  /// How Python reaches each child where that is not [0] or ['a']: "[3]" for a key that is a number, ".a" for
+  /// How Python reaches each child if that is not [0] or ['a']: "[3]" for a key that is a number, ".a" for
   /// named tuples and dataclasses. Empty: the usual ones.
   std::vector<std::string> steps = {};
 
@@ -29,7 +29,7 @@ struct TreeSpec {
   bool operator==(const TreeSpec&) const = default;
 };
 
-/// The leaves of `value`, in order. kInvalidArgument, with the place, where the nesting is not the described
+/// The leaves of `value`, in order. kInvalidArgument, with the place, if the nesting is not the described
 /// one. A dict's keys may come in any order; its leaves follow the spec's.
 std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what);
 /// The nested value, of the described containers: tuples, dicts with string keys, and lists. A list's element

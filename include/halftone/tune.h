@@ -37,10 +37,10 @@ using TuneMetric = std::function<double(const c10::IValue& expected, const c10::
 /// Which of the valid candidates is taken: a name and a function. A user's own is as good as those below.
 ///
 /// Several shapes count alike: latency_ms is the geometric mean of the medians over the shapes with the
-/// smallest batch, throughput that of batch / median over all shapes (of 1 / median where there is no batch).
+/// smallest batch, throughput that of batch / median over all shapes (of 1 / median if there is no batch).
 /// A limit in milliseconds holds for the median at every shape.
 ///
-/// A candidate is valid where it has no new NaNs, its least cosine is TuneOptions::least_cosine or more, and
+/// A candidate is valid if it has no new NaNs, its least cosine is TuneOptions::least_cosine or more, and
 /// it is faster than eager and than Halftone's fp32 (fp32 itself: than eager), by the geometric mean over all
 /// shapes of the paired ratios.
 struct Strategy {
@@ -79,7 +79,7 @@ struct StrategyNumbers {
 Strategy strategy_by_name(std::string_view name, const StrategyNumbers& numbers = {});
 std::vector<std::string> strategy_names();
 
-/// Candidates are built and run in a child process first; what crashes there is a row of the report.
+/// Candidates are built and run in a child process first; a crash there is a row of the report.
 struct TuneIsolation {
   /// A program and its first arguments. It gets four more and prints what run_trial() makes of them:
   /// {"…/halftone", "trial"}.
@@ -95,7 +95,7 @@ struct TuneOptions {
   double least_cosine = 0.99;
   TuneMetric metric;
   std::string metric_name;   ///< a metric without a name keeps the measurements out of the cache
-  double time_limit = 60;    ///< seconds for everything; what is not tried by then is not tried
+  double time_limit = 60;    ///< seconds for everything; later candidates are not tried
   double confidence = 0.01;  ///< relative, of the comparison with the leader; see measure.h
   std::string cache_dir;     ///< of measurements, and of what backends keep; empty: none
   std::optional<TuneIsolation> isolate;
@@ -110,9 +110,9 @@ struct TuneResult {
   TuneReport report;
 };
 
-/// Never gives up because of a candidate: one that fails is a row with its error. kInvalidArgument where
-/// there are no samples; what eager itself throws is thrown. Where nothing beats the baselines, the faster of
-/// them is the result and the report says so.
+/// Never gives up because of a candidate: one that fails is a row with its error. kInvalidArgument if
+/// there are no samples; exceptions of eager itself are passed on. If nothing beats the baselines, the faster
+/// of them is the result and the report says so.
 ///
 /// Every run of a model with state begins with the state of a new session. All candidates are in memory at
 /// once while they are measured. Not for several threads at a time: they would measure each other.
@@ -130,9 +130,9 @@ struct TuneCacheEntry {
   int rounds = 0;
   int disturbed = 0;
 };
-/// Sorted by time. Files that are none of these, or damaged, are left out.
+/// Sorted by time. Other files and damaged ones are left out.
 std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir);
-/// Removes all measurements, damaged ones too; how many. kIo where that cannot be done.
+/// Removes all measurements, damaged ones too; how many. kIo if that cannot be done.
 size_t clear_tune_cache(const std::string& cache_dir);
 
 /// What tune() would do. Nothing is run, built or captured.

@@ -78,7 +78,7 @@ class TunableModule {
   c10::IValue operator()(const std::vector<c10::IValue>& args) const;
   bool is_tuned() const;
   std::vector<Sample> samples() const;
-  /// With the calls so far (kState where there was none). Later calls run what was chosen. May be called
+  /// With the calls so far (kState if there was none). Later calls run what was chosen. May be called
   /// again, then with the same calls.
   TuneReport tune(const Strategy& strategy = max_throughput(), const TuneOptions& options = {}) const;
   /// Back to eager; recorded calls are kept.

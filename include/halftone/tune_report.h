@@ -1,4 +1,4 @@
-// What tuning found out: every candidate, measured and judged.
+// The report of a tuning: every candidate, with measurements and verdict.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace halftone {
 
-/// kChosen: valid, and what the strategy took. kDropped: measured, but wrong, slower than a baseline or past
-/// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy was content before, or time
+/// kChosen: valid, and taken by the strategy. kDropped: measured, but wrong, slower than a baseline or past
+/// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy had decided before, or time
 /// ran out.
 enum class Verdict { kChosen, kValid, kDropped, kFailed, kNotTried };
 std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
@@ -25,11 +25,11 @@ struct ShapeTime {
   double median = 0;  ///< eager's median times to_eager
   double p10 = 0;
   double p90 = 0;
-  double low = 0;       ///< of the median's interval (95 %)
-  double high = 0;      ///< infinite where there were fewer than six rounds: then there is no verdict
-  int runs = 0;         ///< undisturbed rounds
-  double to_eager = 0;  ///< this time divided by eager's; 0: not known
-  double to_fp32 = 0;   ///< to_eager divided by that of Halftone's fp32; 0: not known
+  double low = 0;                ///< of the median's interval (95 %)
+  double high = 0;               ///< infinite if there were fewer than six rounds: then there is no verdict
+  int runs = 0;                  ///< undisturbed rounds
+  double to_eager = 0;           ///< this time divided by eager's; 0: not known
+  double to_fp32 = 0;            ///< to_eager divided by that of Halftone's fp32; 0: not known
   Interval eager_interval = {};  ///< of to_eager (95 %); 0 to 0: not known
   Interval fp32_interval = {};   ///< of to_fp32
 };
@@ -52,7 +52,7 @@ struct CandidateReport {
   bool is_fp32 = false;               ///< the second one: the halftone backend without a change of precision
   std::vector<ShapeTime> times;       ///< one for each shape; empty: not timed
   double latency_ms = 0;              ///< the score; 0: not timed. See strategies in tune.h
-  double throughput = 0;              ///< likewise: a second, of what the batch counts, or of calls
+  double throughput = 0;              ///< the score: items of the batch, or calls, per second
   std::optional<Accuracy> accuracy;   ///< nothing: it never ran
   int64_t bytes = 0;                  ///< of its tensors, shared ones once
   std::optional<int64_t> peak_bytes;  ///< what building it and one call added to the resident memory at most
@@ -84,9 +84,9 @@ struct TuneReport {
   std::string measured_at;         ///< UTC, "2026-01-31T12:00:00Z"
   int rounds = 0;                  ///< undisturbed ones, of all shapes
   int disturbed = 0;               ///< rounds that other programs disturbed, and that were dropped
-  bool watched = false;            ///< false: nobody looked whether other programs ran (measure.h)
+  bool watched = false;            ///< false: other programs were not looked for (measure.h)
   bool from_cache = false;         ///< the measurements are those of measured_at
-  std::vector<std::string> notes;  ///< what people should know, one sentence each
+  std::vector<std::string> notes;  ///< notes for the user, one sentence each
 
   const CandidateReport* find(std::string_view name) const;  ///< or nullptr
   /// A table of at most 100 columns, the reasons, the ranges and the notes.

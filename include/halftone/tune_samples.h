@@ -1,4 +1,4 @@
-// What a model is tuned with: calls of any nesting and of several shapes, and which of their sizes may
+// Samples for tuning: calls of any nesting and of several shapes, and which of their sizes may
 // change.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace halftone {
 
-/// The dimension that counts what one call works on: texts, images.
+/// The batch dimension: the number of items (texts, images) of a call.
 struct BatchDim {
   std::string input;  ///< as in DynamicDim; empty: the first tensor
   int64_t dim = 0;
@@ -21,7 +21,7 @@ struct BatchDim {
 
 /// Calls, and what is known of their sizes. What is not declared is inferred: sizes that differ from sample
 /// to sample may change, those that are always equal change together; a captured graph says itself which of
-/// its sizes may change. The batch is dimension 0 of the first tensor where that may change.
+/// its sizes may change. The batch is dimension 0 of the first tensor if that may change.
 struct Samples {
   Samples() = default;
   Samples(std::vector<Sample> calls) : calls(std::move(calls)) {}  // NOLINT(google-explicit-constructor)
@@ -51,7 +51,7 @@ struct SampleShape {
   std::string label() const;  ///< of the first tensor: "1x128"
 };
 
-/// A size that may change, and what became of the model at the ends of its range.
+/// A size that may change, and the result of running the model at the ends of its range.
 struct SampleRange {
   std::string symbol;
   int64_t min = 1;
@@ -63,11 +63,11 @@ struct SampleRange {
 
 /// The call that Python would make of flat inputs, in the order of GraphModule::input_names().
 Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue>& inputs);
-/// The opposite. kInvalidArgument, with the place, where the nesting is not the model's.
+/// The opposite. kInvalidArgument, with the place, if the nesting is not the model's.
 std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
 
 /// Another call with the same sizes: integers in the range of the sample's, floats with its mean and
-/// deviation, masks of ones and zeros and what is no tensor as they are. The same for the same seed; the
+/// deviation, masks of ones and zeros and what is not a tensor as they are. The same for the same seed; the
 /// process's random state is left alone.
 Sample synthetic_sample(const Sample& sample, uint64_t seed);
 

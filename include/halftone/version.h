@@ -1,4 +1,4 @@
-// Which Halftone this is.
+// The version of Halftone.
 #pragma once
 
 namespace halftone {

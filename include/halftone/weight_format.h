@@ -1,4 +1,4 @@
-// What a config does to weights: how one is quantized, restored and multiplied. For those who bring a config
+// Weight formats: how weights of a config are quantized, restored and multiplied. For programs with a config
 // of their own.
 #pragma once
 
@@ -26,7 +26,7 @@ struct QuantizedWeight {
   QuantConfig config;
   std::shared_ptr<const WeightFormat> format;      ///< of that config
   std::vector<int64_t> sizes;                      ///< [n, k] of the weight that it stands for
-  c10::ScalarType dtype = c10::ScalarType::Float;  ///< likewise
+  c10::ScalarType dtype = c10::ScalarType::Float;  ///< of the weight that it stands for
   std::vector<std::pair<std::string, at::Tensor>> parts;
 
   const at::Tensor& part(std::string_view name) const;  ///< kNotFound
@@ -34,7 +34,7 @@ struct QuantizedWeight {
   int64_t bytes() const;  ///< of all parts
 };
 
-/// How a linear (or an embedding) with such a weight stands in a graph: an operator, and its constant
+/// A linear (or an embedding) with such a weight in a graph: an operator, and its constant
 /// arguments. The parts are passed by name, x (or indices) and bias too.
 struct FormatOp {
   std::string target;                    ///< "halftone::int8_linear"
@@ -55,7 +55,7 @@ class WeightFormat {
   /// machine.
   virtual Parts quantize(const at::Tensor& weight) const = 0;
   /// The same for a weight that was of `dtype` before it became float32. The built-in formats round their
-  /// scales to it, as torchao does; as written here it makes no difference.
+  /// scales to it, as torchao does; the default ignores it.
   virtual Parts quantize_typed(const at::Tensor& weight, c10::ScalarType dtype) const {
     return quantize(weight);
   }
@@ -64,29 +64,29 @@ class WeightFormat {
   /// x [..., k] in any floating type, bias [n] or none → [..., n] in x's type. Gradients reach x and bias.
   virtual at::Tensor linear(const at::Tensor& x, const QuantizedWeight& weight,
                             const std::optional<at::Tensor>& bias) const = 0;
-  /// Rows [start, stop) as a weight of its own. As written here it narrows dimension 0 of each part.
+  /// Rows [start, stop) as a weight of its own. The default narrows dimension 0 of each part.
   virtual QuantizedWeight rows(const QuantizedWeight& weight, int64_t start, int64_t stop) const;
 
-  /// Rows by index, in the weight's dtype; kUnsupported where the format has no such kernel.
+  /// Rows by index, in the weight's dtype; kUnsupported if the format has no such kernel.
   virtual at::Tensor embedding(const at::Tensor& indices, const QuantizedWeight& weight) const;
   virtual bool has_embedding() const { return false; }
 
   /// Whether weights of convolutions may have this format too: [n, k] is then the weight [n, …] flattened.
   virtual bool has_convolution() const { return false; }
 
-  /// As written here: halftone::custom_linear, which finds the config again by its JSON.
+  /// Default: halftone::custom_linear, which finds the config again by its JSON.
   virtual FormatOp linear_op(const QuantizedWeight& weight) const;
-  virtual FormatOp embedding_op(const QuantizedWeight& weight) const;  ///< only where has_embedding()
-  /// What restores the floating-point weight of a convolution; only where has_convolution().
+  virtual FormatOp embedding_op(const QuantizedWeight& weight) const;  ///< only if has_embedding()
+  /// What restores the floating-point weight of a convolution; only if has_convolution().
   virtual FormatOp convolution_op(const QuantizedWeight& weight) const;
 };
 
-/// A config type of the user's own. Register it once, before configs of that type are made.
+/// A custom config type. Register it once, before configs of that type are made.
 struct ConfigType {
-  std::string type;  ///< "TernaryConfig"; kInvalidArgument where it is taken
+  std::string type;  ///< "TernaryConfig"; kInvalidArgument if it is taken
   std::string default_fields =
       "{}";  ///< a JSON object: every field with its default; a value must keep its kind
-  /// Throws kInvalidArgument where a value is not allowed. Gets all fields, canonical.
+  /// Throws kInvalidArgument if a value is not allowed. Gets all fields, canonical.
   std::function<void(std::string_view fields_json)> check;
   std::function<std::shared_ptr<const WeightFormat>(const QuantConfig& config)> make_format;
 };

@@ -1,4 +1,5 @@
-// The rooms' small parts on good input; broken input and the comparison with Python have their own files.
+// The small parts of the component on good input; broken input and the comparison with Python have their own
+// files.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -112,7 +113,7 @@ TEST_F(FileBytesTest, TextFilesAreRegularAndBounded) {
     EXPECT_EQ(code_of([&] { read_text_file(no_file); }), ErrorCode::kIo) << no_file;
     EXPECT_EQ(code_of([&] { read_file_start(no_file, 16); }), ErrorCode::kIo) << no_file;
   }
-  // Sparse: it takes no room and would take all memory.
+  // Sparse: it takes no disk space and would take all memory.
   write("huge", "x");
   std::filesystem::resize_file(path("huge"), uint64_t{1} << 40);
   EXPECT_EQ(code_of([&] { read_text_file(path("huge")); }), ErrorCode::kUnsupported);

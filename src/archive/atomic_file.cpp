@@ -42,14 +42,14 @@ std::filesystem::path folder_of(const std::string& path) {
   return parent.empty() ? std::filesystem::path(".") : parent;
 }
 
-/// Whether the lock was had: whoever writes a temporary file holds it, in whatever container or, on most
+/// Whether the lock was obtained: the writer of a temporary file holds it, in whatever container or, on most
 /// network file systems, on whatever machine. The kernel lets go of it when the process ends, however it
 /// ends.
 bool try_lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
-/// Removes a file that nobody writes any more. What fails is left alone: it was not ours to begin with.
+/// Removes a file that no process writes any more. If that fails, the file stays: another process may own it.
 void remove_if_stale(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (fd < 0) return;
@@ -95,7 +95,7 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   if (fd_ < 0) fail(ErrorCode::kIo, "{}: no free name for a temporary file beside it", path_);
 }
 
-/// Leaves fd_ negative where another name should be tried.
+/// Leaves fd_ negative if another name should be tried.
 void AtomicFile::create() {
   temporary_ = temporary_name(path_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -139,7 +139,7 @@ void AtomicFile::commit() {
   temporary_.clear();
   unfinished_.reset();
   note_finished_file();
-  // Not before the rename: with the lock gone, somebody might take the temporary file for stale.
+  // Not before the rename: without the lock, another process might take the temporary file for stale.
   const int closed = ::close(std::exchange(fd_, -1));
   if (closed != 0 && errno != EINTR) fail_errno(path_, "is replaced, but cannot be closed", errno);
   sync_folder(path_);

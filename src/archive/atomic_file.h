@@ -13,12 +13,12 @@
 namespace halftone {
 
 /// Usage: construct, write() as often as needed, commit(). Destroyed without commit(), it leaves no trace.
-/// Every failure is kIo (kNotFound where the folder is missing) and names the path. Not thread-safe.
+/// Every failure is kIo (kNotFound if the folder is missing) and names the path. Not thread-safe.
 class AtomicFile {
  public:
   /// Creates a temporary file beside `path`, `path`.tmp.PROCESS.NUMBER, with the permissions that the
   /// process's umask gives, and locks it (flock). Those of the same path whose writers were killed are
-  /// removed: nobody holds their lock any more.
+  /// removed: no process holds their lock any more.
   explicit AtomicFile(std::string path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -36,8 +36,8 @@ size_t dtype_size(DType dtype);
 std::string_view safetensors_name(DType dtype);
 std::optional<DType> dtype_from_safetensors(std::string_view name);
 
-/// Bytes of a contiguous tensor. Nothing where a size is negative or where the product overflows 63 bits,
-/// zeros counted as ones: whoever computes strides multiplies them so.
+/// Bytes of a contiguous tensor. Nothing if a size is negative or if the product overflows 63 bits,
+/// zeros counted as ones, because strides are computed with them so.
 std::optional<int64_t> tensor_bytes(std::span<const int64_t> sizes, DType dtype);
 
 }  // namespace halftone

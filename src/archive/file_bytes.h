@@ -21,11 +21,11 @@ struct FileLimits {
 };
 
 /// Immutable in length. The bytes are writable (a private copy: the file never changes), because a tensor
-/// that lives in them may be an optimizer's parameter or a mutated buffer. Whoever keeps a pointer into the
+/// that lives in them may be an optimizer's parameter or a mutated buffer. Code that keeps a pointer into the
 /// bytes keeps the shared_ptr.
 class FileBytes {
  public:
-  /// Regular files only. Throws kNotFound or kIo, naming the path; kUnsupported where it is too long.
+  /// Regular files only. Throws kNotFound or kIo, naming the path; kUnsupported if it is too long.
   static std::shared_ptr<FileBytes> open(const std::string& path, LoadMode mode = LoadMode::kMap,
                                          const FileLimits& limits = {});
   /// Takes a copy of bytes that come from elsewhere; `name` stands for the path in errors.

@@ -1,4 +1,4 @@
-// What a file seems to be, for messages about files that were given in the wrong place.
+// Guesses the kind of a file, for messages about files that were given in the wrong place.
 #include <algorithm>
 
 #include "archive/safetensors_format.h"

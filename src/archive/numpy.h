@@ -28,11 +28,11 @@ bool is_npy(std::span<const std::byte> bytes);
 bool is_zip(std::span<const std::byte> bytes);
 
 /// One array. The header is a Python literal; only {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}
-/// with these three keys is read, of 64 kB at most. kCorruptFile where it is something else, or where the
+/// with these three keys is read, of 64 kB at most. kCorruptFile if it is something else, or if the
 /// data are not exactly the array's; kUnsupported for Python objects, records, text, dates and big-endian
 /// numbers.
 NumpyArray read_npy(std::span<std::byte> bytes, const std::string& file);
-/// The members of numpy.savez, sorted by name, their checksums compared. kUnsupported where they are
+/// The members of numpy.savez, sorted by name, their checksums compared. kUnsupported if they are
 /// compressed or no arrays.
 std::vector<NumpyArray> read_npz(std::span<std::byte> bytes, const std::string& file);
 

@@ -1,4 +1,4 @@
-// What reader and writer of numpy's files share.
+// Shared by the reader and the writer of numpy's files.
 #pragma once
 
 #include <array>

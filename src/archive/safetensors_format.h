@@ -1,4 +1,4 @@
-// What the reader and the writer of safetensors know of the format.
+// The format of safetensors, for its reader and its writer.
 #pragma once
 
 #include <cstddef>

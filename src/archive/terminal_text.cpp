@@ -10,7 +10,7 @@
 namespace halftone {
 namespace {
 
-/// The well-formed sequence at the start of `text`, empty where there is none.
+/// The well-formed sequence at the start of `text`, empty if there is none.
 std::string_view first_character(std::string_view text) {
   for (size_t length = 1; length <= 4 && length <= text.size(); ++length) {
     if (is_utf8(text.substr(0, length))) return text.substr(0, length);

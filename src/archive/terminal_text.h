@@ -11,7 +11,7 @@ namespace halftone {
 std::string utf8_text(std::string_view text);
 
 /// One line that does nothing to a terminal: control characters, line and paragraph separators, characters
-/// that turn the writing direction or that nobody sees are spelled out (`\n`, `\x1b`, `\u202e`). Cut in the
+/// that turn the writing direction and invisible ones are spelled out (`\n`, `\x1b`, `\u202e`). Cut in the
 /// middle to `longest` code points where it is longer.
 std::string terminal_text(std::string_view text, int longest = 400);
 

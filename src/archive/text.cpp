@@ -8,7 +8,7 @@
 namespace halftone {
 namespace {
 
-/// Length of the well-formed sequence at the start of `text`, 0 where there is none. `text` is not empty.
+/// Length of the well-formed sequence at the start of `text`, 0 if there is none. `text` is not empty.
 size_t sequence_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t lead = byte(0);

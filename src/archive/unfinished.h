@@ -16,7 +16,7 @@ class Unfinished {
   Unfinished& operator=(const Unfinished&) = delete;
 
  private:
-  int slot_ = -1;  ///< -1: none; where all are taken the path is not removed
+  int slot_ = -1;  ///< -1: none; if all are taken the path is not removed
 };
 
 /// A file got its name: an interrupt no longer says that nothing was written.

@@ -14,7 +14,7 @@ namespace {
 using zip::Entry;
 using zip::Extent;
 
-/// Why a name could do harm to whoever extracts the member or compares names; empty for a good one.
+/// Why a name could harm programs that extract the member or compare names; empty for a good one.
 std::string_view objection_to_name(std::string_view name) {
   if (name.empty()) return "is empty";
   if (name.front() == '/') return "is an absolute path";

@@ -29,11 +29,11 @@ class ZipReader {
   const std::string& file() const { return file_; }
   const std::vector<ZipMember>& members() const { return members_; }
 
-  /// nullptr where there is none.
+  /// nullptr if there is none.
   const ZipMember* try_member(std::string_view name) const;
   /// Throws kCorruptFile: "file: member … is missing".
   const ZipMember& member(std::string_view name) const;
-  /// Throws kCorruptFile where the member's bytes do not give its CRC-32.
+  /// Throws kCorruptFile if the member's bytes do not give its CRC-32.
   void verify_crc(const ZipMember& member) const;
 
  private:

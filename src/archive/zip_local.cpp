@@ -15,7 +15,7 @@ constexpr uint32_t kDescriptorMagic = 0x08074b50;
 constexpr uint16_t kZip64Id = 1;
 constexpr size_t kLocalSize = 30;
 
-/// The payload of the zip64 field, empty where there is none. Walks all fields, so that a malformed one is
+/// The payload of the zip64 field, empty if there is none. Walks all fields, so that a malformed one is
 /// found.
 std::span<const std::byte> find_zip64(std::span<const std::byte> extra, std::string_view where) {
   ByteReader reader(extra, where);
@@ -30,7 +30,7 @@ std::span<const std::byte> find_zip64(std::span<const std::byte> extra, std::str
   return payload;
 }
 
-/// Length of a data descriptor that says what `entry` says, 0 where none does. The format leaves open whether
+/// Length of a data descriptor that says what `entry` says, 0 if none does. The format leaves open whether
 /// it starts with a signature and whether its sizes have 32 or 64 bits.
 size_t descriptor_length(std::span<const std::byte> rest, const Entry& entry) {
   for (const bool wide : {false, true}) {

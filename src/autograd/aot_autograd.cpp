@@ -1,3 +1,5 @@
+// AotAutograd: traces forward and backward as one joint graph, splits it, compiles both parts, and makes
+// one differentiable function of them.
 #include "halftone/aot_autograd.h"
 
 #include <ATen/core/grad_mode.h>
@@ -353,7 +355,7 @@ ForwardFunction AotAutograd::operator()(torch::nn::Module& module, const Forward
   warn_of_options(options);
   const DecompositionTable& table = shared_->decompositions();
   const auto program = counted([&] {
-    // Whether anything requires grad, tensors that nobody registered among it, the trace finds out.
+    // The trace finds out whether anything requires grad, unregistered tensors included.
     const bool gradients = at::GradMode::is_enabled();
     return Compilation(shared_->options, shared_->debug_assert, table)
         .compile({.module = &module, .forward = forward, .gradients = gradients}, examples);

@@ -1,4 +1,4 @@
-// What AotAutograd gives back: compiled forward and backward as one differentiable function.
+// The result of AotAutograd: compiled forward and backward as one differentiable function.
 #pragma once
 
 #include <torch/csrc/autograd/function.h>
@@ -17,16 +17,16 @@ namespace halftone {
 
 /// Everything that the calls share. Immutable but for backward, which is compiled at its first use.
 struct AotProgram {
-  JointTrace trace;  ///< without its graph, which was parted
+  JointTrace trace;  ///< without its graph, which was split
   std::vector<TensorMeta> tangents;
   /// For each primal: which tangents its gradient is computed from.
   std::vector<std::vector<bool>> depends;
-  /// Of the arguments, as they were traced; nothing for those that are no tensors.
+  /// Of the arguments, as they were traced; nothing for those that are not tensors.
   std::vector<std::optional<TensorMeta>> leaves;
   std::vector<size_t> same_as;     ///< for each leaf of the arguments, the first that is the same tensor
-  std::vector<c10::IValue> fixed;  ///< leaves that are no tensors must be these
+  std::vector<c10::IValue> fixed;  ///< leaves that are not tensors must be these
   bool debug_assert = false;
-  /// An operator of the graph does something else where grad mode is off (recurrent layers of oneDNN keep no
+  /// An operator of the graph does something else if grad mode is off (recurrent layers of oneDNN keep no
   /// workspace then): forward runs with it on.
   bool grad_mode = false;
   std::optional<c10::ScalarType> autocast;  ///< what it converted to; nothing: it was off

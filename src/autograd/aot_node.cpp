@@ -57,7 +57,7 @@ std::vector<c10::IValue> AotNode::take_saved() {
   std::vector<c10::IValue> values;
   values.reserve(saved_.size() + program_->tangents.size());
   for (const auto& saved : saved_) values.emplace_back(saved.unpack(getptr()));
-  // What this backward takes, nobody asks for again: the graph frees it as it goes.
+  // This backward is the last reader of its saved tensors: the graph frees them as it runs.
   if (!torch::autograd::get_current_graph_task_keep_graph())
     for (auto& saved : saved_) saved.reset_data();
   return values;
@@ -89,7 +89,7 @@ variable_list AotNode::apply(variable_list&& gradients) {
   for (size_t i = 0; i < results.size() && i < outputs.size(); ++i) {
     if (!outputs[i].isTensor() || !outputs[i].toTensor().defined() || !task_should_compute_output(i))
       continue;
-    // As in eager: no gradient where nothing that it is computed from had one.
+    // As in eager: no gradient if nothing that it is computed from had one.
     const std::vector<bool>& depends = program_->depends[i];
     bool any = false;
     for (size_t k = 0; k < tangents; ++k) any = any || (depends[k] && given[k]);

@@ -1,4 +1,4 @@
-// What a joint graph's outputs are computed from.
+// The inputs that each output of a joint graph depends on.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace halftone {
 
-/// For each primal: which tangents its gradient depends on. All false where it has no gradient.
+/// For each primal: which tangents its gradient depends on. All false if it has no gradient.
 std::vector<std::vector<bool>> tangents_behind_gradients(const JointGraph& joint);
 
 }  // namespace halftone

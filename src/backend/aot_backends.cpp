@@ -36,7 +36,7 @@ NamedCompiler aot_ts() {
 
 }  // namespace
 
-// Declared beside AotAutograd, but here: its room knows no compiler by name.
+// Declared beside AotAutograd but defined here: src/autograd knows no compiler by name.
 AotOptions mem_efficient_fusion_options(bool use_decomps) {
   AotOptions options;
   options.fw_compiler = ts_compiler();

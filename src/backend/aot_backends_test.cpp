@@ -1,4 +1,5 @@
-// The backends that are AotAutograd with a compiler: what AotAutograd itself promises is tested in its room.
+// The backends that are AotAutograd with a compiler: the promises of AotAutograd itself are tested in
+// src/autograd.
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The backends that are there from the start: each file of this room gives those it defines.
+// The built-in backends: each file of this folder defines some of them.
 #pragma once
 
 #include <vector>
@@ -16,7 +16,7 @@ std::vector<NamedCompiler> eager_backends();
 std::vector<NamedCompiler> aot_backends();
 std::vector<NamedCompiler> torch_script_backends();
 std::vector<NamedCompiler> halftone_backends();
-/// Those that fail on purpose where a graph has a relu.
+/// Those that fail on purpose if a graph has a relu.
 std::vector<NamedCompiler> failing_backends();
 
 }  // namespace halftone

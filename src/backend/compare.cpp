@@ -38,7 +38,7 @@ at::Tensor as_doubles(const at::Tensor& tensor) {
 at::Tensor wrong_elements(const at::Tensor& result, const at::Tensor& expected, double tolerance) {
   const at::Tensor near =
       (result - expected).abs().le(expected.abs().add(1).mul(tolerance)).logical_and(expected.isfinite());
-  // Infinities are right where they are equal, and so is what is no number.
+  // Infinities are right if they are equal, and so are NaNs.
   const at::Tensor equal = result.eq(expected).logical_or(result.isnan().logical_and(expected.isnan()));
   return near.logical_or(equal).logical_not();
 }

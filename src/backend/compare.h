@@ -17,8 +17,8 @@ struct Observed {
   c10::IValue value;
 };
 
-/// What differs first; nothing where all is right as MinifyOptions::tolerance says. `exact`: the same in
-/// float64, or empty where that is not known.
+/// What differs first; nothing if all is right as MinifyOptions::tolerance says. `exact`: the same in
+/// float64, or empty if that is not known.
 std::optional<std::string> find_difference(const std::vector<Observed>& results,
                                            const std::vector<Observed>& expected,
                                            const std::vector<Observed>& exact, double tolerance);

@@ -1,3 +1,5 @@
+// compile(module): finds or makes the graph for each call, by sizes, types, modes and the tensors of the
+// module.
 #include "halftone/compile_module.h"
 
 #include <ATen/core/grad_mode.h>
@@ -249,7 +251,7 @@ struct CompiledModule::State {
     if (!at::GradMode::is_enabled()) return false;
     for (const c10::IValue& leaf : leaves)
       if (is_defined_tensor(leaf) && leaf.toTensor().requires_grad()) return true;
-    if (!module) return true;  // it may use tensors that nobody registered
+    if (!module) return true;  // it may use tensors that are not registered
     for (const at::Tensor& parameter : module->parameters())
       if (parameter.requires_grad()) return true;
     return false;

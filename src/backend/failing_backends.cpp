@@ -1,4 +1,4 @@
-// Backends that fail on purpose where a graph has a relu: at compile time, at run time, in their numbers. For
+// Backends that fail on purpose if a graph has a relu: at compile time, at run time, in their numbers. For
 // tests of what looks for failures.
 #include "backend/builtin_backends.h"
 #include "backend/module_function.h"

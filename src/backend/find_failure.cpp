@@ -1,3 +1,5 @@
+// find_failure(): runs a case on a backend and on the interpreter, and compares results, inputs and
+// buffers.
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <mutex>
@@ -35,7 +37,7 @@ class RandomState {
   at::Tensor state_;
 };
 
-/// Results, inputs after the call (a backend may have written where the graph does not), buffers after it.
+/// Results, inputs after the call (a backend may have written if the graph does not), buffers after it.
 std::vector<Observed> observe(const GraphCase& graph_case, const CompiledFunction& function) {
   std::vector<Observed> all;
   for (const c10::IValue& result : function(graph_case.inputs))
@@ -54,7 +56,7 @@ std::vector<Observed> interpret(const GraphCase& graph_case) {
       own, function_of(own.module, std::make_shared<const InterpretedGraph>(copy_of_graph(*own.module))));
 }
 
-/// Empty where some operator does not know float64.
+/// Empty if some operator does not know float64.
 std::vector<Observed> interpret_in_float64(const GraphCase& graph_case) {
   try {
     return interpret(in_float64(graph_case));

@@ -46,7 +46,7 @@ RecordedValues record_values(const GraphCase& graph_case) {
   const NodeHook hook = [&values](const Node& node, const std::vector<c10::IValue>& outputs, double) {
     for (size_t i = 0; i < outputs.size(); ++i) {
       const c10::IValue& value = outputs[i];
-      // Detached: a recorded value is an input, not a step of somebody's backward pass.
+      // Detached: a recorded value is an input, not part of a backward pass.
       values[node.output(i)->name()] = value.isTensor() && value.toTensor().defined()
                                            ? c10::IValue(value.toTensor().detach().clone())
                                            : value;

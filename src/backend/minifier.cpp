@@ -1,3 +1,4 @@
+// minify(): makes a failing graph smaller step by step, as long as the backend fails in the same way.
 #include <algorithm>
 #include <cctype>
 
@@ -94,7 +95,7 @@ class Search {
     return true;
   }
 
-  /// Nothing also where the interpreter fails: such a graph says nothing about the backend.
+  /// Nothing even if the interpreter fails: such a graph says nothing about the backend.
   std::optional<BackendFailure> try_find_failure(const GraphCase& candidate) const {
     try {
       return find_failure(candidate, backend_, options_);

@@ -30,7 +30,7 @@ class ModuleFunction {
   }
 
  private:
-  /// The module's own tensors, not copies: what a call writes is there for everybody, as in eager.
+  /// The module's own tensors, not copies: what a call writes is visible to all of their users, as in eager.
   TensorMap state_of(const TensorMap& tensors) const {
     TensorMap state;
     for (const std::string& name : state_names_) {

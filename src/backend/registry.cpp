@@ -1,3 +1,4 @@
+// The registry of graph compilers by name.
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -14,8 +15,8 @@ namespace {
 
 class Registry {
  public:
-  /// Made at the first use, so that no order of static initialisers matters; lives for ever, so that threads
-  /// may look up names while the process ends.
+  /// Made at the first use, so that no order of static initialisers matters; is never destroyed, so that
+  /// threads may look up names while the process ends.
   static Registry& instance() {
     static Registry& registry = *new Registry();
     return registry;

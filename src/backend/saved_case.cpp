@@ -147,7 +147,7 @@ class Loader {
     int64_t last = 0;
     const bool fits = std::cmp_equal(strides.size(), tensor.dim());
     for (size_t d = 0; fits && d < strides.size(); ++d) {
-      // More than sixteen times as far as a dense tensor reaches is no layout that a graph makes.
+      // More than sixteen times as far as a dense tensor reaches is not a layout that a graph makes.
       const int64_t limit = 16 * std::max<int64_t>(tensor.numel(), 1);
       if (strides[d] < 0 || strides[d] > limit)
         fail(ErrorCode::kCorruptFile, "{}: strides {} are out of range", tensors_path_, text);

@@ -50,7 +50,7 @@ bool is_mutated(const Graph& graph, const GraphInput& input) {
   });
 }
 
-/// Gives the value the sizes of what it held; true where it had symbolic ones.
+/// Gives the value the sizes of what it held; true if it had symbolic ones.
 bool fix_sizes(Value& value, const c10::IValue& held) {
   const bool symbolic_number = value.expression() && !value.expression()->is_constant();
   if (symbolic_number) value.set_expression(std::nullopt);

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: what the interpreter gives, and what a backend gives beside it.
+// Shared by the tests of this folder: what the interpreter gives, and what a backend gives beside it.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -40,7 +40,7 @@ constexpr std::optional<T> checked_product(std::span<const T> factors) {
   return product;
 }
 
-/// The value as To, or nothing where To cannot hold it.
+/// The value as To, or nothing if To cannot hold it.
 template <std::integral To, std::integral From>
 constexpr std::optional<To> checked_cast(From value) {
   if (!std::in_range<To>(value)) return std::nullopt;

@@ -1,3 +1,4 @@
+// Error and its codes.
 #include "halftone/error.h"
 
 #include <cerrno>

@@ -17,14 +17,14 @@ template <typename... Args>
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The handle or function; kInvalidArgument, "{what} is null", where it is empty.
+/// The handle or function; kInvalidArgument, "{what} is null", if it is empty.
 template <typename Handle>
 Handle required(Handle handle, std::string_view what) {
   if (!handle) fail(ErrorCode::kInvalidArgument, "{} is null", what);
   return handle;
 }
 
-/// Throws "path: what: the system's text for `error`"; kNotFound where there is no such file or folder, else
+/// Throws "path: what: the system's text for `error`"; kNotFound if there is no such file or folder, else
 /// kIo.
 [[noreturn]] void fail_errno(const std::string& path, std::string_view what, int error);
 

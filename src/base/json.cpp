@@ -40,8 +40,8 @@ class LimitedBuilder : public nlohmann::json_sax<json> {
   }
 
   bool parse_error(size_t position, const std::string&, const nlohmann::detail::exception& cause) override {
-    // The library quotes the text it stopped at, which may be broken UTF-8 and would break whoever prints the
-    // message.
+    // The library quotes the text it stopped at, which may be broken UTF-8 and would break the program that
+    // prints the message.
     std::string reason = cause.what();
     // "[json.exception.parse_error.101] parse error at line 1, column 1: ": the place is said already.
     if (const size_t place = reason.find(": "); reason.starts_with("[json.") && place != std::string::npos)

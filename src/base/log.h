@@ -1,4 +1,4 @@
-// How the library's rooms write messages; where these go is halftone/log.h's business.
+// How the components of the library write messages; halftone/log.h says where these go.
 #pragma once
 
 #include "base/errors.h"

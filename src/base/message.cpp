@@ -1,3 +1,4 @@
+// Bounded messages, with control characters spelled out.
 #include "halftone/message.h"
 
 #include <fmt/format.h>

@@ -9,7 +9,7 @@
 
 namespace halftone {
 
-/// The known name with the smallest edit distance to `name`, or "" where none is near (more than a third of
+/// The known name with the smallest edit distance to `name`, or "" if none is near (more than a third of
 /// the letters differ).
 std::string nearest_name(std::string_view name, const std::vector<std::string>& known);
 

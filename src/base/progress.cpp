@@ -1,3 +1,4 @@
+// The text of a progress bar.
 #include "halftone/progress.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// Tables, wrapped text and numbers for terminals.
 #include "halftone/table.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// The version of Halftone and of the torch that it was built with.
 #include "halftone/version.h"
 
 namespace halftone {

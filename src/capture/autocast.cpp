@@ -104,7 +104,7 @@ bool any_has_dtype(const std::vector<Value*>& values, ScalarType dtype) {
                      [&](const Value* value) { return value->meta() && value->meta()->dtype == dtype; });
 }
 
-/// The dtype that autocast casts the operands to; nothing where it leaves them alone.
+/// The dtype that autocast casts the operands to; nothing if it leaves them alone.
 std::optional<ScalarType> dtype_by_rule(const c10::OperatorHandle& op, std::string_view target,
                                         ScalarType region, const std::vector<Value*>& operands) {
   if (!op.hasKernelForDispatchKey(c10::DispatchKey::AutocastCPU) || contains(kSelfPromoting, target))

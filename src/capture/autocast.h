@@ -1,4 +1,4 @@
-// What torch's automatic mixed precision does to a node, written into the graph as casts.
+// torch's automatic mixed precision, written into the graph as casts.
 #pragma once
 
 #include <c10/core/ScalarType.h>

@@ -63,7 +63,7 @@ void describe_operators(const JsonCursor& graph, Pt2Description& result) {
   }
 }
 
-/// As of graphs that are loaded: a name is shown, and nobody writes longer ones.
+/// As for graphs that are loaded: names are displayed, and real ones are shorter.
 void require_short_names(const Pt2Description& result, const std::string& path) {
   constexpr size_t kLongestName = 4096;
   const auto check = [&](const char* what, const std::string& name) {

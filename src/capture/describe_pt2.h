@@ -1,4 +1,4 @@
-// What a .pt2 file says of itself, without a graph.
+// The description of a .pt2 file, without a graph.
 #pragma once
 
 #include "base/json.h"

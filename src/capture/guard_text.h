@@ -15,7 +15,7 @@ namespace halftone {
 using GuardReference = std::function<std::optional<SymExpr>(std::string_view text)>;
 
 /// Reads an integer expression in Python's syntax: or, and, not, comparisons, + - * // %, **, unary -,
-/// max(…), min(…), parentheses, "a if c else b". Nothing where it holds more than that, or a reference that
+/// max(…), min(…), parentheses, "a if c else b". Nothing if it holds more than that, or a reference that
 /// `resolve` does not know.
 std::optional<SymExpr> try_parse_guard(std::string_view text, const GuardReference& resolve);
 

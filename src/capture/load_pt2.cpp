@@ -1,3 +1,5 @@
+// load_pt2(): a .pt2 file as a GraphModule. Everything that cannot be run is collected before the graph is
+// built.
 #include <c10/util/Exception.h>
 
 #include <nlohmann/json.hpp>

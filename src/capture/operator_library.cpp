@@ -1,3 +1,4 @@
+// load_operator_library(): custom operators from a shared library.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <dlfcn.h>
 
@@ -41,7 +42,7 @@ void load_operator_library(const std::string& path) {
   } catch (const Error&) {
     throw;
   } catch (const std::exception& exception) {
-    // Registration runs while the library is opened; torch throws where an operator is already there.
+    // Registration runs while the library is opened; torch throws if an operator is already there.
     fail(ErrorCode::kInvalidArgument, "{}: its registration failed: {}", path, exception.what());
   }
   allow_new_operators(before);

@@ -21,7 +21,7 @@ void release_owner(void* context) {
   delete static_cast<std::shared_ptr<FileBytes>*>(context);
 }
 
-/// offset + the largest index + 1, in elements; nothing where that overflows. 0 for tensors without elements.
+/// offset + the largest index + 1, in elements; nothing if that overflows. 0 for tensors without elements.
 std::optional<int64_t> elements_needed(const StoredTensorMeta& meta) {
   int64_t last = meta.offset;
   for (size_t i = 0; i < meta.sizes.size(); ++i) {

@@ -21,7 +21,7 @@ class Pt2Archive;
 /// some dtype.
 c10::Storage storage_on_bytes(std::span<std::byte> bytes, const std::shared_ptr<FileBytes>& owner);
 
-/// A tensor with that metadata on the storage. kCorruptFile, with `place` before the message, where it does
+/// A tensor with that metadata on the storage. kCorruptFile, with `place` before the message, if it does
 /// not fit.
 at::Tensor tensor_on_storage(const c10::Storage& storage, const StoredTensorMeta& meta,
                              const std::string& place);

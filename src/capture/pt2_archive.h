@@ -28,9 +28,9 @@ class Pt2Archive {
   const std::string& model_name() const { return model_name_; }
   const std::shared_ptr<FileBytes>& bytes() const { return bytes_; }
 
-  /// A member by its path below the root folder, its checksum verified; nullptr where there is none.
+  /// A member by its path below the root folder, its checksum verified; nullptr if there is none.
   const ZipMember* try_member(std::string_view path) const;
-  /// kCorruptFile where there is none.
+  /// kCorruptFile if there is none.
   const ZipMember& member(std::string_view path) const;
   /// "file: member", which stands before messages about it.
   std::string place(std::string_view path) const;

@@ -10,7 +10,7 @@
 
 namespace halftone {
 
-/// Gives what stands for a value's name; throws where the name is not defined. The cursor is where the name
+/// Gives what stands for a value's name; throws if the name is not defined. The cursor is where the name
 /// stands.
 using ValueLookup = std::function<Argument(const std::string& name, const JsonCursor& place)>;
 /// Reads a subgraph: the cursor stands at the schema's Graph.

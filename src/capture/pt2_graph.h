@@ -41,7 +41,7 @@ class GraphReader {
   void read_nodes();
   std::vector<Argument> read_outputs() const;
 
-  /// What stands for the name; nullptr where it is unknown.
+  /// What stands for the name; nullptr if it is unknown.
   const Argument* try_lookup(const std::string& name) const;
   Argument lookup(const std::string& name, const JsonCursor& place) const;
 
@@ -67,9 +67,9 @@ class GraphReader {
 /// "torch.ops.aten.add.Tensor" → "aten::add.Tensor", "_operator.mul" → "sym::mul"; empty for what is neither.
 std::string graph_target(std::string_view target);
 
-/// The exporter's name of a node; empty where the file does not say.
+/// The exporter's name of a node; empty if the file does not say.
 std::string node_name(const JsonCursor& node);
-/// The innermost module of the node's nn_module_stack; `outer` where it has none.
+/// The innermost module of the node's nn_module_stack; `outer` if it has none.
 Source node_source(const JsonCursor& node, const Source& outer);
 
 }  // namespace halftone

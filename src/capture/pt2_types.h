@@ -31,7 +31,7 @@ constexpr int64_t kKnownSchemaMajor = 8;
 constexpr int64_t kKnownSchemaMinor = 20;
 
 /// Refuses keys that the schema does not have: what is not known must not be ignored. kCorruptFile, or
-/// kUnsupported where the file's schema is newer than this program.
+/// kUnsupported if the file's schema is newer than this program.
 void require_known_keys(const Pt2Context& context, const JsonCursor& object,
                         std::initializer_list<std::string_view> known);
 
@@ -45,7 +45,7 @@ c10::Layout read_layout(const JsonCursor& cursor);
 c10::MemoryFormat read_memory_format(const JsonCursor& cursor);
 c10::Device read_device(const JsonCursor& cursor);
 
-/// A SymInt, SymBool or SymFloat of the file's value tables; nothing where the expression cannot be read, and
+/// A SymInt, SymBool or SymFloat of the file's value tables; nothing if the expression cannot be read, and
 /// for floats.
 std::optional<SymExpr> try_read_symbolic(const Pt2Context& context, const JsonCursor& cursor);
 

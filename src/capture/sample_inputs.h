@@ -10,7 +10,7 @@
 
 namespace halftone {
 
-/// Empty where the file has none. Where they hold more than data, or the pickle is of a kind that cannot be
+/// Empty if the file has none. If they hold more than data, or the pickle is of a kind that cannot be
 /// read without Python, a note says so. Tensors are copies: a model that mutates its inputs must not change
 /// the samples of the next call.
 std::vector<c10::IValue> read_sample_inputs(Pt2Context& context, const Pt2Archive& archive,

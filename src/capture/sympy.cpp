@@ -45,7 +45,7 @@ constexpr std::array kDirect = {
     std::pair{std::string_view("Where"), Op::kIf},
 };
 
-/// Recursive descent. Every method returns nothing on the first thing it does not know; nobody reports where.
+/// Recursive descent. Every method returns nothing at the first unknown construct; its place is not reported.
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text) {}

@@ -9,9 +9,9 @@
 
 namespace halftone {
 
-/// The expression, or nothing where the text is broken or holds what SymExpr cannot say (fractions, floats,
-/// unknown functions, numbers beyond 64 bits, deep nesting). It is metadata: whoever needs it decides what a
-/// missing one means.
+/// The expression, or nothing if the text is broken or holds what SymExpr cannot say (fractions, floats,
+/// unknown functions, numbers beyond 64 bits, deep nesting). It is metadata: the code that needs it decides
+/// what a missing one means.
 std::optional<SymExpr> try_parse_sympy(std::string_view text);
 
 /// Whether a value or a size may be called this: a letter or underscore, then letters, digits and

@@ -1,4 +1,4 @@
-// What a .ht file says of a backend, looked up in this process: its kind and its device. The file is not
+// The backend record of a .ht file, resolved in this process: its kind and its device. The file is not
 // believed.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace halftone {
 
-/// kUnsupported, naming file and key, where the record names code or other files, whatever its config says.
+/// kUnsupported, naming file and key, if the record names code or other files, whatever its config says.
 void require_no_code(const HtBackend& backend, const HtMetadata& metadata);
 
-/// kUnsupported where the type is not registered here or may not come from a file: what cannot be saved names
-/// code or other files. kCorruptFile where the type refuses the config. All name file and key.
+/// kUnsupported if the type is not registered here or may not come from a file: what cannot be saved names
+/// code or other files. kCorruptFile if the type refuses the config. All name file and key.
 std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata);
 
-/// kCorruptFile where it is none. Whether this machine has it is asked when the backend is deployed.
+/// kCorruptFile if it is none. Whether this machine has it is asked when the backend is deployed.
 c10::Device device_of(const HtBackend& backend, const HtMetadata& metadata);
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-// How a model is called, as JSON: the nesting of arguments and results, ranges, guards.
+// The call of a model, as JSON: the nesting of arguments and results, ranges, guards.
 #pragma once
 
 #include <map>

@@ -32,7 +32,7 @@ void fill(const at::Tensor& tensor, int64_t generation) {
   std::fill_n(tensor.mutable_data_ptr<float>(), kElements, static_cast<float>(generation));
 }
 
-/// The model of a generation, or -1 where the tensor is a mixture.
+/// The model of a generation, or -1 if the tensor is a mixture.
 int64_t generation_of(const at::Tensor& tensor) {
   const float* data = tensor.const_data_ptr<float>();
   for (int64_t i = 0; i < kElements; ++i) {

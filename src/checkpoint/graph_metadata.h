@@ -1,4 +1,4 @@
-// What a .ht file says of a captured model besides its weights: written from a GraphModule, read back and
+// The metadata of a captured model in a .ht file: written from a GraphModule, read back and
 // checked.
 #pragma once
 
@@ -30,11 +30,11 @@ struct GraphMetadata {
   std::vector<PackedRecord> packed;
 };
 
-/// kCorruptFile with file and key; kUnsupported where the graph has operators that this process does not
+/// kCorruptFile with file and key; kUnsupported if the graph has operators that this process does not
 /// know.
 GraphMetadata read_graph_metadata(const HtMetadata& metadata);
 
-/// Records by name; kCorruptFile where a name stands twice.
+/// Records by name; kCorruptFile if a name stands twice.
 std::vector<HtRecord> read_records(const HtMetadata& metadata, const std::string& key);
 
 /// Every way in which graph, call and stored tensors do not fit each other, one sentence each.

@@ -40,7 +40,7 @@ DigestTable digest_table(std::span<const std::byte> bytes, unsigned threads) {
   const size_t helpers = std::min<size_t>(threads, std::max<size_t>(rows.size(), 1)) - 1;
   {
     std::vector<std::future<void>> running;
-    // Without a policy: where the system has no thread to give, the work is done when it is waited for.
+    // Without a policy: if the system has no thread to give, the work is done when it is waited for.
     for (size_t i = 0; i < helpers; ++i) running.push_back(std::async(work));
     work();
     for (auto& one : running) one.get();

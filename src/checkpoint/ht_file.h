@@ -56,7 +56,7 @@ class HtMetadata {
       : values_(std::move(values)), file_(std::move(file)) {}
   const std::map<std::string, std::string>& values() const { return values_; }
   bool has(const std::string& key) const { return values_.contains(key); }
-  /// kCorruptFile where it is missing.
+  /// kCorruptFile if it is missing.
   const std::string& text(const std::string& key) const;
   nlohmann::json json(const std::string& key, const JsonLimits& limits = {}) const;
   /// "model.ht: halftone.call", for messages.
@@ -70,7 +70,7 @@ class HtMetadata {
 
 class HtFile {
  public:
-  /// kNotFound, kIo; kCorruptFile where the file is no safetensors file or no .ht. Says nothing of version
+  /// kNotFound, kIo; kCorruptFile if the file is not a safetensors file or not a .ht. Says nothing of version
   /// and checksum.
   static HtFile open(const std::string& path, LoadMode mode);
   static HtFile from_bytes(std::shared_ptr<FileBytes> bytes);
@@ -85,18 +85,18 @@ class HtFile {
   std::string stored_digest() const;
   bool digest_matches() const;
   /// From version 2 on: the first chunk whose digest is wrong, or the table itself, as a sentence; empty
-  /// where all are right. `threads`: as ht::digest_table takes them.
+  /// if all are right. `threads`: as ht::digest_table takes them.
   std::string chunk_finding(unsigned threads = 0) const;
 
-  /// kCorruptFile where a checksum is wrong (only with `verify`): those of the chunks, in version 1 that of
-  /// the whole. kUnsupported where a newer Halftone is needed or a key of the metadata is not known;
-  /// kCorruptFile where a digest or a tensor stands where the version does not put it.
+  /// kCorruptFile if a checksum is wrong (only with `verify`): those of the chunks, in version 1 that of
+  /// the whole. kUnsupported if a newer Halftone is needed or a key of the metadata is not known;
+  /// kCorruptFile if a digest or a tensor stands if the version does not put it.
   void require_readable(bool verify) const;
   /// What the format forbids in the layout and a reader could live with, for verify: padding that is not
   /// zero, …
   std::vector<std::string> layout_findings() const;
 
-  /// kCorruptFile where the record does not fit what is stored.
+  /// kCorruptFile if the record does not fit what is stored.
   HtPlace place(const HtRecord& record) const;
 
  private:

@@ -12,7 +12,7 @@
 
 namespace halftone::ht {
 
-/// A string, or {"hex": "…"} where the text is not UTF-8.
+/// A string, or {"hex": "…"} if the text is not UTF-8.
 nlohmann::json text_json(std::string_view text);
 std::string text_of(const JsonCursor& place);
 
@@ -28,7 +28,7 @@ DType dtype_of(const JsonCursor& place);
 
 /// Refuses (kCorruptFile) members that the format does not have: what we do not know we must not drop.
 void require_known(const JsonCursor& object, std::initializer_list<std::string_view> known);
-/// The elements of an array; kCorruptFile where it is none.
+/// The elements of an array; kCorruptFile if it is none.
 std::vector<JsonCursor> elements(const JsonCursor& array);
 
 }  // namespace halftone::ht

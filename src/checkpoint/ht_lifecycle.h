@@ -1,4 +1,4 @@
-// What a .ht file says of the backend that was saved: which, how it is configured, how it was tuned, what it
+// The saved backend in a .ht file: its type, its config, how it was tuned, what it
 // was built with. Without torch: names are looked up elsewhere.
 #pragma once
 
@@ -27,7 +27,7 @@ struct HtLifecycle {
   std::vector<HtSample> samples;
 };
 
-/// Keys and values of the metadata. kInvalidArgument where `tuning` is no JSON object within the limits.
+/// Keys and values of the metadata. kInvalidArgument if `tuning` is not a JSON object within the limits.
 std::map<std::string, std::string> lifecycle_metadata(const HtLifecycle& lifecycle);
 /// kCorruptFile with file and key.
 HtLifecycle read_lifecycle(const HtMetadata& metadata);

@@ -32,7 +32,7 @@ bool is_permutation(const std::vector<int64_t>& sizes, const std::vector<int64_t
   return true;
 }
 
-/// offset + the largest index + 1, in elements; 0 for tensors without elements; nothing where it overflows.
+/// offset + the largest index + 1, in elements; 0 for tensors without elements; nothing if it overflows.
 std::optional<int64_t> elements_needed(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides,
                                        int64_t offset) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return 0;

@@ -51,8 +51,8 @@ std::vector<HtSample> samples_of(const JsonCursor& place);
 void collect_records(const HtValue& value, std::vector<const HtRecord*>& records);
 std::vector<const HtRecord*> records_in(const std::vector<HtSample>& samples);
 
-/// For people: "F32[2, 3], flag=true, (F32[1], None)". Without the file, tensors in it are known by name
-/// only; with it: kCorruptFile where one does not fit.
+/// For display: "F32[2, 3], flag=true, (F32[1], None)". Without the file, tensors in it are known by name
+/// only; with it: kCorruptFile if one does not fit.
 std::string describe(const HtSample& sample, const HtFile* file = nullptr);
 
 }  // namespace halftone

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::byte, ht::kAlignment> kZeros{};
 constexpr size_t kPiece = size_t{1} << 20;
 
-/// A write that fails must not wait for the digest of a file that nobody wants any more.
+/// A write that fails must not wait for the digest of a file that is discarded anyway.
 struct SetAtEnd {
   std::atomic<bool>& flag;
   ~SetAtEnd() { flag = true; }

@@ -1,4 +1,4 @@
-// Which layers of a model are quantized, and how, for the metadata of a .ht file.
+// The quantized layers of a model and their configs, for the metadata of a .ht file.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace halftone {
 /// Layer → canonical JSON of its config.
 using LayerConfigs = std::map<std::string, std::string>;
 
-/// Read off the halftone::* nodes, those of subgraphs too. kInvalidArgument where a node's constants are no
+/// Read off the halftone::* nodes, those of subgraphs too. kInvalidArgument if a node's constants are no
 /// config.
 LayerConfigs layer_configs(const Graph& graph);
 

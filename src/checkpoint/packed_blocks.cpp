@@ -27,7 +27,7 @@ bool is_activation(const std::string& argument) {
   return argument == "x" || argument == "indices" || argument == "bias";
 }
 
-/// The name of the module's tensor behind an operand; nothing where it is computed or given by the caller.
+/// The name of the module's tensor behind an operand; nothing if it is computed or given by the caller.
 std::optional<std::string> try_tensor_name(const Argument& operand) {
   const Value* value = operand.value();
   if (value == nullptr || value->producer() != nullptr) return std::nullopt;
@@ -36,7 +36,7 @@ std::optional<std::string> try_tensor_name(const Argument& operand) {
   return input.target;
 }
 
-/// The parts of a node in the schema's order; nothing where one of them is not stored.
+/// The parts of a node in the schema's order; nothing if one of them is not stored.
 std::optional<std::vector<std::string>> try_part_names(const Node& node) {
   std::vector<std::string> names;
   for (const c10::Argument& argument : node.op()->schema().arguments()) {

@@ -19,14 +19,14 @@ namespace halftone {
 
 /// A packed block as the file has it.
 struct PackedRecord {
-  std::vector<std::string>
-      parts;           ///< names of the plain tensors that it was made of, in the operator's order
+  /// Names of the plain tensors that it was made of, in the operator's order.
+  std::vector<std::string> parts;
   std::string layout;  ///< kind, version and tile: "int8_linear/v1/16x4"
   HtRecord block;
 };
 
 nlohmann::json packed_json(const std::vector<PackedRecord>& packed);
-/// Empty where the file has none.
+/// Empty if the file has none.
 std::vector<PackedRecord> read_packed(const HtMetadata& metadata);
 
 /// A quantized weight that can be packed.
@@ -44,8 +44,8 @@ std::vector<Packable> packable_weights(const Graph& graph, const TensorMap& tens
 /// A quantized parameter of a module. Borrows `weight`.
 Packable packable(const std::string& name, const QuantizedWeight& weight);
 
-/// Packs all of them and adds the blocks to the collector. The records' `block` is set by whoever finishes
-/// it, in this order.
+/// Packs all of them and adds the blocks to the collector. The records' `block` is set by the code that
+/// finishes it, in this order.
 std::vector<PackedRecord> add_packed(const std::vector<Packable>& weights, TensorCollector& collector);
 
 /// Gives stored blocks to the kernels. Those of the layouts that this machine's kernels want are compared

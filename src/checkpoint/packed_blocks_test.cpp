@@ -122,7 +122,7 @@ class PackedBlocks : public CheckpointTest, public testing::WithParamInterface<P
     write_ht(path(), tensors, good_->metadata().values());
   }
 
-  /// Whether loading refuses the file; where it does not, results must be those of the right one.
+  /// Whether loading refuses the file; if it does not, results must be those of the right one.
   bool refused(const std::string& what) {
     try {
       const auto loaded = load_checkpoint(path());

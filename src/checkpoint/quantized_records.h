@@ -30,7 +30,7 @@ class QuantizedRestorer {
  public:
   /// Borrows both.
   QuantizedRestorer(const HtFile& file, TensorRestorer& tensors) : file_(file), tensors_(tensors) {}
-  /// kCorruptFile where the parts do not fit the config; kUnsupported where this process does not know its
+  /// kCorruptFile if the parts do not fit the config; kUnsupported if this process does not know its
   /// type.
   const QuantizedWeight& restore(const QuantizedRecord& record);
 

@@ -58,7 +58,7 @@ auto faulty(Call call) -> decltype(call()) {
 }  // namespace halftone
 
 extern "C" {
-// Linux lets go of the descriptor even where close() reports an error.
+// Linux lets go of the descriptor even if close() reports an error.
 int __wrap_close(int fd) {
   const int result = __real_close(fd);
   return halftone::faulty([&] { return result; });

@@ -25,7 +25,7 @@ struct StoredTensors {
 class TensorCollector {
  public:
   /// `preferred`: the name to store it under, if it is free; a reserved one gets a number behind it.
-  /// kUnsupported, naming the tensor, where it is not a plain CPU tensor or where files have no such dtype.
+  /// kUnsupported, naming the tensor, if it is not a plain CPU tensor or if files have no such dtype.
   void add(std::string name, const at::Tensor& tensor, std::string preferred);
   void add(const std::string& name, const at::Tensor& tensor) { add(name, tensor, name); }
   StoredTensors finish();
@@ -57,7 +57,7 @@ class TensorRestorer {
  public:
   /// Borrows the file.
   explicit TensorRestorer(const HtFile& file) : file_(file) {}
-  /// kCorruptFile where the record does not fit the file.
+  /// kCorruptFile if the record does not fit the file.
   at::Tensor restore(const HtRecord& record);
 
  private:

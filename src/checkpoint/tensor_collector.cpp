@@ -1,3 +1,4 @@
+// Collects the tensors of a model for a file: tensors that share memory are stored once.
 #include <ATen/MemoryOverlap.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>

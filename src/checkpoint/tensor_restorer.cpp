@@ -1,3 +1,4 @@
+// Restores tensors from the records of a .ht file, sharing memory as before.
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/InferenceMode.h>

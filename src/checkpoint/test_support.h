@@ -1,4 +1,4 @@
-// Shared by the tests of this room: a folder for files, models from text, bytes in and out.
+// Shared by the tests of this folder: a folder for files, models from text, bytes in and out.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -216,7 +216,7 @@ class Verifier {
 }  // namespace
 
 CheckpointInfo verify_checkpoint(const std::string& path, VerifyDepth depth) {
-  // Read, not mapped: a file that somebody else shortens meanwhile must give a finding, not a signal. Only
+  // Read, not mapped: a file that is shortened meanwhile must give a finding, not a signal. Only
   // its first pages are touched where the metadata are all that is asked for.
   const LoadMode mode = depth == VerifyDepth::kEverything ? LoadMode::kRead : LoadMode::kMap;
   const HtFile file = guarded(path, [&] { return HtFile::open(path, mode); });

@@ -1,4 +1,4 @@
-// Which instruction sets this machine may run, as a ladder of three levels, and the cap that a user puts on
+// The instruction sets that this machine may run, as three levels, and the cap that a user puts on
 // it.
 #pragma once
 
@@ -37,7 +37,7 @@ struct CpuFeatures {
   bool os_saves_zmm = false;  ///< XCR0 bits 5, 6 and 7 too
 };
 
-/// Asks this CPU; all false where it is not an x86.
+/// Asks this CPU; all false if it is not an x86.
 CpuFeatures detect_cpu_features();
 
 /// The highest rung that these features carry.

@@ -1,4 +1,4 @@
-// How a kernel hands out its independent pieces of work: an interface that the caller plugs, and the serial
+// Splits the work of a kernel into independent tasks: an interface that the caller implements, and the serial
 // one.
 #pragma once
 

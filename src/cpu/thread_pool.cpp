@@ -9,6 +9,9 @@ namespace {
 // that. About 50 us.
 constexpr int kSpins = 5000;
 
+// The gate is one word: how many workers are inside, whether it is open, and the number of the round. A
+// worker enters by one compare-exchange, which fails if the round is over; so a round never waits for a
+// worker that has not begun, and a late worker cannot touch a task that is gone.
 // The parts of the gate.
 constexpr uint64_t kInside = 0xffff;
 constexpr uint64_t kOpen = 0x10000;
@@ -100,6 +103,7 @@ void ThreadPool::leave() {
 
 void ThreadPool::drain(int thread) {
   for (;;) {
+    // Relaxed is enough: what a task reads was published by the gate, and its results are by leave().
     const int64_t index = next_.fetch_add(1, std::memory_order_relaxed);
     if (index >= count_) return;
     try {
@@ -107,6 +111,7 @@ void ThreadPool::drain(int thread) {
     } catch (...) {
       const std::lock_guard lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
+      // The remaining tasks are skipped; those that run finish.
       next_.store(count_, std::memory_order_relaxed);
     }
   }
@@ -120,6 +125,7 @@ bool ThreadPool::wait_for_round(uint64_t& seen) {
   }
   for (;;) {
     const int before = wake_.load(std::memory_order_acquire);
+    // Counted before the last look at the gate: see open_gate().
     sleepers_.fetch_add(1);
     const bool entered = try_enter(seen);
     if (!entered && !stop_.load(std::memory_order_acquire)) wake_.wait(before);

@@ -1,5 +1,5 @@
-// A Splitter on std::thread that nobody waits for in vain: a worker that the system has put aside when a
-// round begins is left out of it.
+// A Splitter on std::thread whose rounds do not wait for descheduled workers: a worker that does not run when
+// a round begins is left out of it.
 #pragma once
 
 #include <atomic>
@@ -43,7 +43,7 @@ class ThreadPool final : public Splitter {
   std::mutex run_mutex_;  // one run() at a time
 
   // The round, whether it is open, and how many workers are inside, in one word: a worker enters only a round
-  // that is open, and the fields below change only while nobody is inside.
+  // that is open, and the fields below change only while no thread is inside.
   alignas(kLine) std::atomic<uint64_t> gate_{0};
   const SplitTask* task_ = nullptr;
   int64_t count_ = 0;

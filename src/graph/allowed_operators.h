@@ -1,5 +1,6 @@
-// Which operators graphs from files may call. A file is somebody else's: everything that the dispatcher knows
-// would be too much, since that includes operators that read files, print, and make tensors of raw memory.
+// Which operators graphs from files may call. A file may come from anyone: everything that the dispatcher
+// knows would be too much, since that includes operators that read files, print, and make tensors of raw
+// memory.
 #pragma once
 
 #include <span>
@@ -19,7 +20,7 @@ namespace halftone {
 std::span<const std::string_view> allowed_operator_table();
 
 /// Why a graph from a file may not call it ("aten::from_file reads and writes files: refused in files");
-/// empty where it may: built-ins, the table's, and what the caller allowed. Thread-safe, as all here.
+/// empty if it may: built-ins, the table's, and what the caller allowed. Thread-safe, as all here.
 std::string why_refused_in_files(std::string_view target);
 
 /// Lets files call these from now on: what a library that the caller loaded registered.
@@ -32,10 +33,10 @@ struct UnsupportedNode {
   std::string layer;
   std::string reason;
 };
-/// kUnsupported with the nodes, where there are any; `file` stands before them.
+/// kUnsupported with the nodes, if there are any; `file` stands before them.
 void throw_if_unsupported(std::string_view file, std::span<const UnsupportedNode> nodes);
 
-/// kUnsupported where a node, in subgraphs too, is refused in files: its operator, or an operand that asks
+/// kUnsupported if a node, in subgraphs too, is refused in files: its operator, or an operand that asks
 /// for a device or a layout that Halftone does not run on.
 void require_allowed(const Graph& graph, std::string_view file);
 

@@ -61,7 +61,7 @@ TEST(AllowedOperators, EveryOperatorOfTheDispatcherIsOnOneSideWithAReason) {
     }
   }
   for (const OperatorRule& rule : operator_rules()) {
-    if (rule.name == "halftone") continue;  // they are registered above this room
+    if (rule.name == "halftone") continue;  // they are registered by components above this one
     EXPECT_GT(count[rule.name], 0) << "nothing falls under " << rule.name;
   }
 }
@@ -76,7 +76,7 @@ TEST(AllowedOperators, TheTableIsWhatTheRulesGive) {
     EXPECT_EQ(allowed.contains(name), rule->allows)
         << name << " falls under " << rule->name << ": run make operator-table and review what changed";
   }
-  // A newer torch may lack some, and has others that nobody reviewed: those are refused.
+  // A newer torch may lack some, and has others that were not reviewed: those are refused.
   EXPECT_GE(here, kReviewedTorch ? allowed.size() : allowed.size() * 9 / 10);
 }
 

@@ -24,7 +24,7 @@ void AtenSplitter::run(int64_t count, SplitTask task) {
     return;
   }
   std::atomic<int64_t> next{0};
-  // A worker's number is its index here, not at::get_thread_num(): it is below threads() whoever runs it.
+  // A worker's number is its index here, not at::get_thread_num(): it is below threads() on every thread.
   at::parallel_for(0, workers, 1, [&](int64_t first, int64_t last) {
     for (int64_t worker = first; worker < last; ++worker) {
       for (int64_t i = next++; i < count; i = next++) task(i, static_cast<int>(worker));

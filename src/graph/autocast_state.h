@@ -25,7 +25,7 @@ class WithoutAutocastCache {
   const bool before_;
 };
 
-/// What this thread's autocast converts to; nothing where it is off. Its cache only spares conversions.
+/// What this thread's autocast converts to; nothing if it is off. Its cache only spares conversions.
 std::optional<c10::ScalarType> autocast_dtype();
 
 /// "off", "on (BFloat16)".

@@ -42,7 +42,7 @@ bool is_dense(const at::Tensor& tensor) {
   return tensor.defined() && tensor.layout() == at::kStrided && !tensor.is_quantized();
 }
 
-/// Nothing where a symbol is not bound.
+/// Nothing if a symbol is not bound.
 std::optional<int64_t> try_number(const SymExpr& expression, const SymbolBindings& bindings) {
   if (expression.is_constant()) return expression.constant();
   if (expression.is_symbol()) {
@@ -72,7 +72,7 @@ std::string shape_text(c10::ScalarType dtype, c10::IntArrayRef sizes) {
   return fmt::format("{} [{}]", dtype_text(dtype), fmt::join(sizes, ", "));
 }
 
-/// Nothing where none are declared, one cannot be evaluated or is negative.
+/// Nothing if none are declared, one cannot be evaluated or is negative.
 std::optional<std::vector<int64_t>> try_strides(const TensorMeta& meta, const SymbolBindings& bindings) {
   if (meta.strides.empty() || meta.strides.size() != meta.sizes.size()) return std::nullopt;
   std::vector<int64_t> strides;
@@ -152,7 +152,7 @@ class ShapeCheck {
     believe(node);
   }
 
-  /// False where an operand is not known.
+  /// False if an operand is not known.
   bool collect_operands(const Node& node, std::vector<c10::IValue>& operands) const {
     if (node.op() == nullptr) {
       for (const NamedArgument& input : node.inputs()) {
@@ -194,7 +194,7 @@ class ShapeCheck {
     return true;
   }
 
-  /// What a subgraph of cond, while_loop, map or scan gets; nothing where that is not known.
+  /// What a subgraph of cond, while_loop, map or scan gets; nothing if that is not known.
   using Given = std::vector<std::optional<c10::IValue>>;
 
   void visit_control_flow(const Node& node) {
@@ -296,7 +296,7 @@ class ShapeCheck {
     for (size_t i = 0; i < results.size(); ++i) {
       const Value& output = *node.output(i);
       if (results[i].isTensor() && !results[i].toTensor().defined()) continue;
-      // What nobody reads may differ: some operators give such results in other sizes than they say.
+      // Results without a reader may differ: some operators return those in other sizes than they declare.
       if (!output.users().empty()) compare(output, results[i]);
       values_[&output] = as_laid_out(node, i, results[i]);
     }

@@ -17,18 +17,18 @@ namespace halftone {
 ///
 /// Subgraphs of cond, while_loop, map and scan are checked with the sizes of the operands that they get, also
 /// those that a call may not reach. Operators without a meta function and sizes that depend on data are
-/// believed here; whoever runs them compares.
+/// trusted here; the code that runs them compares.
 void check_shapes(const GraphModule& module, const std::vector<c10::IValue>& inputs,
                   const SymbolBindings& bindings);
 
-/// The same with the module's sample inputs. Where there are none, what depends on the sizes of inputs is
+/// The same with the module's sample inputs. If there are none, what depends on the sizes of inputs is
 /// left out.
 void check_shapes(const GraphModule& module);
 
 /// "float [2, 3]": of messages.
 std::string describe_tensor(const at::Tensor& tensor);
 
-/// Nothing where the computed result is as declared under `bindings` or nothing is declared that can be
+/// Nothing if the computed result is as declared under `bindings` or nothing is declared that can be
 /// evaluated; else what is wrong: "is declared as float [2, 4], the operator gives float [2, 3]".
 std::string difference_from_declared(const Value& declared, const at::Tensor& computed,
                                      const SymbolBindings& bindings);

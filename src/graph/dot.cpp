@@ -1,3 +1,4 @@
+// Graphs for Graphviz.
 #include <fmt/format.h>
 
 #include <unordered_map>

@@ -14,7 +14,7 @@
 namespace halftone {
 
 c10::ScalarType scalar_type_of(DType dtype);
-/// Nothing where files have no such dtype (quantized types, for instance).
+/// Nothing if files have no such dtype (quantized types, for instance).
 std::optional<DType> try_dtype_of(c10::ScalarType type);
 
 /// A row-major tensor on `bytes`, which `owner` keeps alive; a copy where the bytes are misaligned for the

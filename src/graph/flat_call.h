@@ -1,4 +1,4 @@
-// How a graph is called where nothing is nested.
+// The call of a graph without nested arguments.
 #pragma once
 
 #include "halftone/graph_module.h"

@@ -1,5 +1,5 @@
-// The functions of fmt (torch's copy of it) that are not templates, compiled once for every room that knows
-// torch.
+// The functions of fmt (torch's copy of it) that are not templates, compiled once for every component that
+// knows torch.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

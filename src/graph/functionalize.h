@@ -1,4 +1,4 @@
-// In-place operators as their functional forms, where nobody else can see the difference.
+// In-place operators as their functional forms, if nothing else can see the difference.
 #pragma once
 
 #include "halftone/graph.h"

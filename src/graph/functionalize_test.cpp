@@ -1,4 +1,4 @@
-// In-place operators become functional ones only where nobody can tell.
+// In-place operators become functional ones only if nothing can see the difference.
 #include "graph/functionalize.h"
 
 #include <gmock/gmock.h>

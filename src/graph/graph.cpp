@@ -1,3 +1,4 @@
+// Graph: nodes, values and their uses.
 #include "halftone/graph.h"
 
 #include <algorithm>

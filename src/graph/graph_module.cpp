@@ -1,3 +1,4 @@
+// GraphModule: a graph with its tensors.
 #include "halftone/graph_module.h"
 
 #include <fmt/ranges.h>
@@ -61,7 +62,7 @@ at::Tensor with_gradients_of(const at::Tensor& old_tensor, const at::Tensor& ten
              : tensor.detach().set_requires_grad(old_tensor.requires_grad());
 }
 
-/// The map for a change: the same one where nobody else holds it, so that a pass over all layers does not
+/// The map for a change: the same one if it has no other owner, so that a pass over all layers does not
 /// copy it for each; else a copy. Under the module's lock; all maps are made as TensorMap, not const.
 TensorMap& own_tensors(std::shared_ptr<const TensorMap>& tensors) {
   if (tensors.use_count() > 1) tensors = std::make_shared<TensorMap>(*tensors);

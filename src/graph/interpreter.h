@@ -16,7 +16,7 @@ namespace halftone {
 /// thrown as halftone::Error that names node and layer.
 class Interpreter {
  public:
-  /// Keeps the graph. Throws kInvalidArgument where a constant does not fit the operator's schema.
+  /// Keeps the graph. Throws kInvalidArgument if a constant does not fit the operator's schema.
   explicit Interpreter(std::shared_ptr<const Graph> graph);
   ~Interpreter();
 

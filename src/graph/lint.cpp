@@ -1,3 +1,4 @@
+// lint(): every way in which a graph can be broken.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,7 @@ std::string name_of(const Node& node) {
   return fmt::format("{} (%{})", node.target(), node.output(0)->name());
 }
 
-// Longer ones are an attack on whoever prints them: names stand in tables and messages.
+// Longer ones are an attack on programs that print them: names are part of tables and messages.
 constexpr size_t kLongestName = 4096;
 
 class Linter {
@@ -166,7 +167,7 @@ class Linter {
     }
   }
 
-  // Nodes that can never run because each waits for another. Only where some order is wrong: an ordered graph
+  // Nodes that can never run because each waits for another. Only if some order is wrong: an ordered graph
   // has no cycle.
   void check_cycles() {
     if (!out_of_order_) return;

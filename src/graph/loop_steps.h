@@ -1,4 +1,4 @@
-// Counting the steps of loops, so that a graph from outside cannot run for ever.
+// Counting the steps of loops, so that a graph from a file cannot run endlessly.
 #pragma once
 
 #include <cstdint>

@@ -118,7 +118,7 @@ at::Tensor max_pool3d_result(const Operands& operands) {
   return empty_meta(sizes, x);
 }
 
-/// libtorch's kernel reads past the values where there are fewer of them than keys.
+/// libtorch's kernel reads past the values if there are fewer of them than keys.
 at::Tensor attention_result(const Operands& operands) {
   const at::Tensor &q = operands.at(0).toTensor(), &k = operands.at(1).toTensor(),
                    &v = operands.at(2).toTensor();
@@ -181,7 +181,7 @@ bool stays_without_data(const Node& node, const Operands& operands) {
   });
 }
 
-/// The meta device in the place of the CPU; false where another one is asked for.
+/// The meta device in the place of the CPU; false if another one is asked for.
 bool move_to_meta(const c10::FunctionSchema& schema, Operands& operands) {
   for (size_t i = 0; i < operands.size(); ++i) {
     if (schema.arguments()[i].name() != "device") continue;

@@ -24,7 +24,7 @@ struct MetaAnswer {
 
 /// Calls the node's operator with `operands` (one for each argument of the schema, tensors on the meta
 /// device). The CPU as a device counts as the meta device, so that nothing is allocated. Operators that
-/// write to operands change their sizes where they would with data (squeeze_); operators with other side
+/// write to operands change their sizes if they would with data (squeeze_); operators with other side
 /// effects are not called. libtorch has no meta functions in C++ for some operators that native steps exist
 /// for; their sizes are computed here.
 MetaAnswer ask_operator(const Node& node, std::vector<c10::IValue> operands);
@@ -32,7 +32,7 @@ MetaAnswer ask_operator(const Node& node, std::vector<c10::IValue> operands);
 /// Whether the operator writes to one of its operands, by its schema.
 bool writes_to_operand(const Node& node);
 
-/// kInvalidArgument where the tensor's memory, from its first element to its last, would be more than the
+/// kInvalidArgument if the tensor's memory, from its first element to its last, would be more than the
 /// machine has, or a product of its sizes does not fit 64 bits.
 void require_memory_for(const at::Tensor& tensor);
 

@@ -130,7 +130,7 @@ void guard_group_norm(const Stack& stack) {
 constexpr int64_t kMostPieces = int64_t{1} << 20;
 constexpr const char* kTooManyPieces = "it gives more than a million tensors";
 
-/// 0 where ATen will refuse the dimension.
+/// 0 if ATen will refuse the dimension.
 int64_t size_along(const Stack& stack, size_t place) {
   const at::Tensor* input = tensor_in(stack, 0);
   if (input == nullptr || place >= stack.size() || !stack[place].isInt()) return 0;

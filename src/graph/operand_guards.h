@@ -11,7 +11,7 @@ class OperatorHandle;
 
 namespace halftone {
 
-/// Throws kInvalidArgument where ATen would not answer with an error. The stack is what the operator will be
+/// Throws kInvalidArgument if ATen would not answer with an error. The stack is what the operator will be
 /// called with.
 using OperandGuard = void (*)(const torch::jit::Stack& stack);
 

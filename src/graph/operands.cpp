@@ -41,7 +41,7 @@ c10::IValue constant_to_ivalue(const Argument& constant, const c10::TypePtr& typ
       return value.isInt() ? c10::IValue(static_cast<double>(value.toInt())) : value;
     case c10::TypeKind::IntType:
     case c10::TypeKind::SymIntType:
-      // Some exporters write a flag or a whole number where the schema says int.
+      // Some exporters write a flag or a whole number if the schema says int.
       if (value.isBool()) return static_cast<int64_t>(value.toBool());
       if (value.isDouble())
         fail(ErrorCode::kInvalidArgument, "{} where an integer is needed", value.toDouble());

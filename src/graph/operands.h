@@ -11,7 +11,7 @@
 namespace halftone {
 
 /// The scalar constant as an IValue of `type` (nullptr: as it is). An int becomes a float where the schema
-/// says float. Throws kInvalidArgument where the type cannot hold it. Not for values, lists and subgraphs.
+/// says float. Throws kInvalidArgument if the type cannot hold it. Not for values, lists and subgraphs.
 c10::IValue constant_to_ivalue(const Argument& constant, const c10::TypePtr& type);
 
 /// A number as the 0-dimensional tensor that eager makes of it where an operator wants a tensor: it does not
@@ -22,7 +22,7 @@ c10::IValue number_to_tensor(const c10::IValue& number);
 /// is nullptr.
 c10::IValue list_to_ivalue(std::vector<c10::IValue> items, const c10::TypePtr& type);
 
-/// The element type of a list type, also inside an optional; nullptr where it is no list.
+/// The element type of a list type, also inside an optional; nullptr if it is not a list.
 c10::TypePtr element_type(const c10::TypePtr& type);
 
 }  // namespace halftone

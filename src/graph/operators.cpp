@@ -57,7 +57,7 @@ constexpr std::array kBuiltins = {
 }  // namespace
 
 const c10::OperatorHandle* try_operator(std::string_view target) {
-  // Handles are kept for ever: a graph borrows them, and the number of operators is bounded.
+  // Handles are never freed: a graph borrows them, and the number of operators is bounded.
   static std::mutex mutex;
   static auto& cache = *new std::map<std::string, c10::OperatorHandle, std::less<>>();
   const std::lock_guard lock(mutex);

@@ -1,5 +1,4 @@
-// Names of operations: operators of torch's dispatcher, and the built-ins that the interpreter knows by
-// itself.
+// Names of operations: operators of torch's dispatcher, and the built-ins of the interpreter.
 #pragma once
 
 #include <cstddef>
@@ -12,13 +11,14 @@ class OperatorHandle;
 
 namespace halftone {
 
-/// The dispatcher's operator of that name ("aten::add.Tensor", "aten::linear"), or nullptr. The handle lives
-/// for ever.
+/// The dispatcher's operator of that name ("aten::add.Tensor", "aten::linear"), or nullptr. The handle stays
+/// valid until the process ends.
 const c10::OperatorHandle* try_operator(std::string_view target);
 
-/// An operation that is no operator. Operands are positional and unnamed.
-///   sym::*                 arithmetic on Python numbers, with Python's rules (// and % round down, / gives a
-///   float) builtin::unpack(list)  takes a list apart; as many outputs as the list has elements
+/// A built-in operation that is not in the dispatcher. Operands are positional and unnamed.
+///   sym::*                 arithmetic on Python numbers, with Python's rules
+///                          (// and % round down, / gives a float)
+///   builtin::unpack(list)  the elements of a list; as many outputs as the list has elements
 ///   builtin::cond(condition, true_graph, false_graph, [operands])
 ///   builtin::while_loop(condition_graph, body_graph, [carried], [additional])
 ///   builtin::map(graph, [mapped over dimension 0], [additional])

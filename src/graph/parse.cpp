@@ -1,3 +1,4 @@
+// parse_graph(): graphs from their text form.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "base/errors.h"

@@ -1,3 +1,4 @@
+// print_graph(): the text form of graphs.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 

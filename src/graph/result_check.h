@@ -1,4 +1,4 @@
-// What a function that a compiler made gives back: as many values as the graph has, of the right kinds.
+// Checks the results of a compiled function: as many values as the graph has, of the right kinds.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -21,8 +21,8 @@ struct NodeShape {
 /// each.
 std::vector<std::string> arity_problems(const NodeShape& shape);
 
-/// Operands of a kind that the schema does not take (a string where a tensor is needed), and outputs of
-/// another type than the operator gives. One clause each. Numbers are taken where the schema says Tensor:
+/// Operands of a kind that the schema does not take (a string if a tensor is needed), and outputs of
+/// another type than the operator gives. One clause each. Numbers are taken if the schema says Tensor:
 /// exported files hold x + 1 as add.Tensor.
 std::vector<std::string> kind_problems(const Node& node);
 

@@ -1,3 +1,4 @@
+// Session: one stream of calls, with the model's state.
 #include <ATen/core/grad_mode.h>
 
 #include "base/errors.h"

@@ -1,3 +1,4 @@
+// has_side_effects(): whether a node must run even if its outputs are not used.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/enum_tag.h>
 
@@ -10,7 +11,7 @@
 namespace halftone {
 namespace {
 
-// The operand as it will be at run time, the schema's default where it was not given; nothing where it is a
+// The operand as it will be at run time, the schema's default if it was not given; nothing if it is a
 // value.
 std::optional<bool> constant_flag(const Node& node, std::string_view name) {
   if (const Argument* given = node.try_input(name)) {

@@ -1,3 +1,6 @@
+// Expressions of symbolic sizes: immutable trees that share their parts, with Python's rounding and checked
+// 64-bit arithmetic. Simplification is small (constants, neutral elements): apart from that, expressions from
+// files keep their form.
 #include "halftone/symbolic.h"
 
 #include <algorithm>
@@ -136,7 +139,7 @@ void check_operand_count(Op op, size_t count) {
   }
 }
 
-// Sums without 0, products without 1; nothing where no such operand is there. Both keep the order of the
+// Sums without 0, products without 1; nothing if no such operand is there. Both keep the order of the
 // rest.
 std::optional<SymExpr> drop_neutral(Op op, const std::vector<SymExpr>& operands) {
   const int64_t neutral = op == Op::kAdd ? 0 : 1;

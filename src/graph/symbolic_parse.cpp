@@ -1,3 +1,4 @@
+// Expressions of symbolic sizes from text, in the spellings of Python and of exported files.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -1,3 +1,4 @@
+// Expressions of symbolic sizes as text, with as few parentheses as Python needs.
 #include "graph/symbolic_text.h"
 #include "halftone/symbolic.h"
 

@@ -1,3 +1,6 @@
+// Solves an expression for its one unknown symbol, as a call needs to bind symbols from the sizes of its
+// inputs. Only forms that are linear in the unknown are solved: they have at most one answer, so a size of
+// an input says exactly which call it is. Everything else is left to guards, which compare after binding.
 #include "base/checked.h"
 #include "halftone/symbolic.h"
 
@@ -37,6 +40,7 @@ std::optional<Line> multiply(Line a, Line b) {
 // floor((k*a*s + b) / k) is a*s + floor(b / k) for every s, so an exact divisor of the slope keeps the form
 // linear.
 std::optional<Line> floor_divide(const Line& a, const Line& b) {
+  // By -1: a division of the smallest integer would trap; multiply checks for it.
   if (b.slope == 0 && b.offset == -1) return multiply(a, b);
   if (b.slope != 0 || b.offset == 0 || a.slope % b.offset != 0) return std::nullopt;
   return Line{a.slope / b.offset, SymExpr::make(SymExpr::Op::kFloorDiv, {a.offset, b.offset}).constant()};
@@ -75,6 +79,7 @@ std::optional<std::pair<std::string, int64_t>> try_solve(const SymExpr& expressi
   if (!line || line->slope == 0) return std::nullopt;
   const auto rest = checked_sub(value, line->offset);
   if (!rest) return std::nullopt;
+  // Apart, because the smallest integer % -1 traps.
   if (line->slope == -1) {
     const auto negated = checked_sub(int64_t{0}, *rest);
     if (!negated) return std::nullopt;

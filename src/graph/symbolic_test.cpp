@@ -191,7 +191,7 @@ TEST(SymExpr, TheDeepestTreesCanBeReadBack) {
 }
 
 // An expression and, built beside it from the rules of Python's integers, the function it must compute:
-// nothing where Python raises, or where a partial result leaves 64 bits.
+// nothing if Python raises, or if a partial result leaves 64 bits.
 using Wide = __int128;
 using Oracle = std::function<std::optional<Wide>(const SymbolBindings&)>;
 struct Sample {

@@ -1,3 +1,4 @@
+// load_tensors() and save_tensors(): safetensors and numpy files.
 #include "halftone/tensor_file.h"
 
 #include <ATen/core/Tensor.h>

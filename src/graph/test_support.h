@@ -1,4 +1,4 @@
-// Shared by the tests of this room: modules from text, and the message of an expected error.
+// Shared by the tests of this folder: modules from text, and the message of an expected error.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/expect_error.h"
 #include "graph/flat_call.h"
 
 namespace halftone {
@@ -16,26 +17,6 @@ inline std::shared_ptr<GraphModule> module_from_text(std::string_view text, Tens
   auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
   module->name = "test model";
   return module;
-}
-
-/// Runs `action`, expects a halftone::Error with that code, gives its message.
-template <typename Action>
-std::string message_of(ErrorCode code, Action action) {
-  try {
-    action();
-  } catch (const Error& error) {
-    EXPECT_EQ(to_string(error.code()), to_string(code)) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
-}
-
-/// Runs `call` and expects a halftone::Error whose message holds all of `parts`.
-template <typename Call>
-void expect_error(ErrorCode code, std::initializer_list<std::string> parts, Call&& call) {
-  const std::string message = message_of(code, call);
-  for (const std::string& part : parts) EXPECT_NE(message.find(part), std::string::npos) << message;
 }
 
 }  // namespace halftone

@@ -71,7 +71,7 @@ std::optional<T> find_name(const std::array<Names<T>, N>& table, std::string_vie
   return std::nullopt;
 }
 
-// Length of the well-formed UTF-8 sequence at the beginning; 0 where there is none.
+// Length of the well-formed UTF-8 sequence at the beginning; 0 if there is none.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char lead = byte(0);

@@ -15,7 +15,7 @@
 
 namespace halftone {
 
-/// "f32", "bf16", "i64", …; torch's own name where there is no short one ("QInt8").
+/// "f32", "bf16", "i64", …; torch's own name if there is no short one ("QInt8").
 std::string_view dtype_name(c10::ScalarType dtype);
 std::optional<c10::ScalarType> try_dtype(std::string_view name);
 
@@ -28,13 +28,13 @@ std::string_view memory_format_name(c10::MemoryFormat format);
 std::optional<c10::MemoryFormat> try_memory_format(std::string_view name);
 
 /// The strides of a row-major tensor, as the text form means them where it gives none: constants before
-/// symbols, symbols in alphabetical order ("3*s0*s1"), which is how exported files write them. Nothing where
+/// symbols, symbols in alphabetical order ("3*s0*s1"), which is how exported files write them. Nothing if
 /// a product overflows.
 std::optional<std::vector<SymExpr>> contiguous_strides(const std::vector<SymExpr>& sizes);
 
 /// In quotes, with \" \\ \n \r \t and \xNN for other control characters and for bytes that are not UTF-8.
 void append_quoted(std::string& out, std::string_view text);
-/// A double that reads back as the same bits, always with one of . e inf nan, so that it is no integer.
+/// A double that reads back as the same bits, always with one of . e inf nan, so that it is not an integer.
 void append_double(std::string& out, double value);
 /// %name, or %"odd name".
 void append_value_name(std::string& out, std::string_view name);

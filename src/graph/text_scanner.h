@@ -28,7 +28,7 @@ class TextScanner {
   char peek();
   bool accept(char c);
   void expect(char c);
-  /// Letters, digits, _ . and :, beginning with a letter or _; empty where there is none. "dtype:f32" and
+  /// Letters, digits, _ . and :, beginning with a letter or _; empty if there is none. "dtype:f32" and
   /// "aten::add.Tensor" are one word each; a colon that ends a word does not belong to it.
   std::string_view peek_word();
   bool accept_word(std::string_view word);
@@ -42,7 +42,7 @@ class TextScanner {
   std::string take_string();
   /// A constant expression over sizes.
   SymExpr take_expression();
-  /// An integer or, where it has a point or an exponent, a double. Only where peek() is a digit or a minus
+  /// An integer or, where it has a point or an exponent, a double. Only if peek() is a digit or a minus
   /// sign.
   std::variant<int64_t, double> take_number();
 

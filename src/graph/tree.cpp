@@ -1,3 +1,4 @@
+// TreeSpec: the nesting of arguments and results.
 #include "halftone/tree.h"
 
 #include <fmt/ranges.h>

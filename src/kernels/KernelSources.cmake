@@ -1,4 +1,4 @@
-# halftone_kernel_sources(SOURCES … AVX2 … AVX512VNNI … EMULATED …): adds one operation's files to the room. Files of an
+# halftone_kernel_sources(SOURCES … AVX2 … AVX512VNNI … EMULATED …): adds one operation's files to the component. Files of an
 # instruction set get its flags; EMULATED files are compiled a second time through SIMDe, for tests only.
 set(HALFTONE_AVX2_FLAGS -mavx2 -mfma -mf16c CACHE INTERNAL "")
 set(HALFTONE_AVX512VNNI_FLAGS ${HALFTONE_AVX2_FLAGS} -mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mprefer-vector-width=512)

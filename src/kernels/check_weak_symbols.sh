@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # check_weak_symbols.sh NM PATTERN OBJECTS: fails if an object whose file name begins with PATTERN defines a weak symbol.
-# OBJECTS is a list separated by semicolons. A weak symbol of a file compiled for AVX2 can be linked into everybody's code.
+# OBJECTS is a list separated by semicolons. A weak symbol of a file compiled for AVX2 can be linked into code for every CPU.
 set -euo pipefail
 nm=$1 pattern=$2
 IFS=';' read -r -a objects <<< "$3"

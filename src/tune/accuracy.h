@@ -1,4 +1,4 @@
-// How close a candidate's answers are to eager's.
+// Compares a candidate's answers with eager's.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -22,7 +22,8 @@ TuneCandidate autoquant_candidate() {
           autoquant_backend_kind({.schemes = {}, .least_cosine = 0.995, .time_limit = 10, .race = false})};
 }
 
-/// `asked`: by name. Nobody who did not ask should wait for the calibration of a model without convolutions.
+/// `asked`: by name. Without being asked for, a model without convolutions is not calibrated, which takes
+/// time.
 TuneCandidate static_int8_candidate(std::string name, StaticInt8Bits bits, bool asked) {
   StaticInt8BackendConfig config;
   config.bits = bits;

@@ -1,3 +1,4 @@
+// Runs a program with limits of time and memory, and collects its output.
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -82,7 +83,7 @@ pid_t spawn(const std::vector<std::string>& arguments, int output, int errors) {
   return child;
 }
 
-/// Bytes of the child that no file backs; 0 where /proc does not say it.
+/// Bytes of the child that no file backs; 0 if /proc does not say it.
 int64_t memory_of(pid_t child) {
   std::ifstream status(fmt::format("/proc/{}/status", child));
   int64_t bytes = 0;

@@ -21,10 +21,10 @@ class Entrant {
   /// Frees the model; the row stays.
   void release();
 
-  /// The answer of a new session; where the model has state, also that of a second call in it, which shows
+  /// The answer of a new session; if the model has state, also that of a second call in it, which shows
   /// what the first one wrote.
   std::vector<c10::IValue> answers(const Sample& sample);
-  /// kUnsupported where `sample` is answered otherwise than by `answers` before: the model draws random
+  /// kUnsupported if `sample` is answered otherwise than by `answers` before: the model draws random
   /// numbers.
   void require_same_again(const GraphModule& graph, const Sample& sample,
                           const std::vector<c10::IValue>& answers);

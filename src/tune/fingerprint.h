@@ -1,4 +1,4 @@
-// What makes two models the same.
+// The identity of a model: equal fingerprints mean the same model.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// inspect(): the time of each submodule, and whether tuning it is worthwhile.
 #include <fmt/format.h>
 
 #include <algorithm>

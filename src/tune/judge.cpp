@@ -12,7 +12,7 @@
 namespace halftone {
 namespace {
 
-/// 0 where one of the ratios is not known.
+/// 0 if one of the ratios is not known.
 double mean_ratio(const std::vector<ShapeTime>& times, double ShapeTime::*ratio) {
   double sum = 0;
   for (const ShapeTime& time : times) {

@@ -10,7 +10,7 @@ namespace halftone {
 void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double least_cosine);
 
 /// Judges, asks the strategy, and fills in chosen, won, the chosen one's verdict and the notes about it.
-/// Candidates that failed or were not tried stay as they are. kInvalidArgument where not even eager ran.
+/// Candidates that failed or were not tried stay as they are. kInvalidArgument if not even eager ran.
 void choose(TuneReport& report, const Strategy& strategy);
 
 /// latency_ms and throughput of the medians of its times, as Strategy says.

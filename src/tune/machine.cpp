@@ -10,7 +10,7 @@
 namespace halftone {
 namespace {
 
-/// A line "VmHWM:   123 kB" in bytes; nothing where there is none.
+/// A line "VmHWM:   123 kB" in bytes; nothing if there is none.
 std::optional<int64_t> status_bytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {

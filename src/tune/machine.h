@@ -18,7 +18,7 @@ std::string utc_now();
 class PeakMemory {
  public:
   PeakMemory();
-  /// Nothing where the mark cannot be set back or read.
+  /// Nothing if the mark cannot be set back or read.
   std::optional<int64_t> growth() const;
 
  private:

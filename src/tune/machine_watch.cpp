@@ -63,7 +63,7 @@ ProbeTime probe_machine() {
   return {chain, all - chain};
 }
 
-/// Processor time that all but this process have used so far, and what a hypervisor took; 0 where the system
+/// Processor time that all but this process have used so far, and what a hypervisor took; 0 if the system
 /// does not say it. What threads of this process waited for a processor would be a finer measure, but they
 /// also wait for each other: ATen's threads and Halftone's spin in turns.
 double others_ms() {

@@ -1,3 +1,4 @@
+// measure(): the rounds that halftone/measure.h describes.
 #include "halftone/measure.h"
 
 #include <fmt/format.h>
@@ -122,7 +123,7 @@ class Race {
     first_[i] = fastest;
   }
 
-  /// Milliseconds, and whether nobody disturbed it.
+  /// Milliseconds, and whether the run was undisturbed.
   std::pair<double, bool> timed_runs(size_t i) const {
     const Contestant& contestant = contestants_[i];
     if (first_[i] < kShortMs) run_once(contestant);

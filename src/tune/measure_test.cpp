@@ -268,7 +268,7 @@ TEST(Measure, ReportsProgress) {
   EXPECT_NEAR(shares.back(), 1, 0.1);
 }
 
-/// A machine that somebody else has in the turns that `busy` says.
+/// A machine that another program uses in the turns that `busy` names.
 MachineWatch watch_of(std::function<bool()> busy) {
   return [busy = std::move(busy)] { return busy; };
 }

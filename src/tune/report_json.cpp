@@ -94,7 +94,7 @@ Json accuracy_json(const std::optional<Accuracy>& accuracy) {
 
 std::optional<Accuracy> accuracy_of(const JsonCursor& place) {
   if (place.is_null()) return std::nullopt;
-  // A cosine or metric that JSON could not say was no number: it must not come back as a good one.
+  // A cosine or metric that JSON could not say was not a number: it must not come back as a good one.
   const auto or_nan = [](const JsonCursor& value) {
     return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get_double();
   };

@@ -216,7 +216,7 @@ TEST_F(TuneCache, AChangeOfAnythingMeasuresAnew) {
   EXPECT_FALSE(run().from_cache);
   options.metric = [](const c10::IValue&, const c10::IValue&) { return 1.0; };
   run();
-  EXPECT_FALSE(run().from_cache);  // nobody knows whether it is the same metric
+  EXPECT_FALSE(run().from_cache);  // it is not known whether it is the same metric
   options.metric_name = "one";
   run();
   EXPECT_TRUE(run().from_cache);

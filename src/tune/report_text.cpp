@@ -25,7 +25,7 @@ std::string cosine(const CandidateReport& row) {
   return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->least_cosine);
 }
 
-/// Nothing where the interval is open: no number of times is supported by that.
+/// Nothing if the interval is open: no number of times is supported by that.
 std::string speed_up(const ShapeTime& time) {
   if (!(time.to_eager > 0) || time.eager_interval.is_open()) return "-";
   // An interval that spans a factor of two on one side supports no number either.
@@ -137,7 +137,7 @@ std::string TuneReport::to_text() const {
           dropped,
       kReportWidth);
   if (rounds > 0 && !watched)
-    text += wrap("nobody looked whether other programs ran meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
+    text += wrap("other programs were not looked for meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
   text += ranges_text(ranges);
   for (const std::string& note : notes) text += wrap(note, kReportWidth);
   text += from_cache ? wrap(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)

@@ -152,7 +152,7 @@ class LayoutMaker {
         const auto [entry, fresh] =
             symbols.emplace(over_calls, t == 0 && d == 0 ? "batch" : fmt::format("s{}", symbols.size()));
         if (fresh) layout_.ranges.push_back({entry->second, *low, *high, false, {}});
-        // Not the samples' own range: a size between or beyond them is no error. But 1 may mean broadcasting.
+        // Not the samples' own range: a size between or beyond them is allowed. But 1 may mean broadcasting.
         DynamicDim dim{described_[0][t].name, static_cast<int64_t>(d), entry->second};
         dim.min = *low <= 1 ? *low : 2;
         layout_.dynamic.push_back(std::move(dim));

@@ -1,4 +1,4 @@
-// What tuning knows of its samples before anything runs: names, shapes, sizes that may change, and which
+// The layout of samples, known before anything runs: names, shapes, sizes that may change, and which
 // calls are kept for validation.
 #pragma once
 
@@ -22,8 +22,8 @@ struct SampleLayout {
   std::vector<DynamicDim> dynamic;  ///< for the capture of a C++ module; empty for graphs
 };
 
-/// `graph`: nullptr where the model is a C++ module. kInvalidArgument where there are no samples, where they
-/// differ in the number of their tensors, and where a declared name or dimension is not there.
+/// `graph`: nullptr if the model is a C++ module. kInvalidArgument if there are no samples, if they
+/// differ in the number of their tensors, and if a declared name or dimension is not there.
 SampleLayout lay_out(const Samples& samples, const GraphModule* graph, const GraphSpec& spec, uint64_t seed);
 
 /// A call at an end of a range.
@@ -38,7 +38,7 @@ struct RangeEnd {
 std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& layout);
 
 /// The call with another size of its batch, the first dimension of the graph's first tensor: its elements are
-/// repeated or cut off. kInvalidArgument where the graph has a fixed size there.
+/// repeated or cut off. kInvalidArgument if the graph has a fixed size there.
 Sample with_batch(const GraphModule& graph, const Sample& sample, int64_t batch);
 
 /// Tensors, numbers and the like among the arguments, nested ones too; positional ones first.

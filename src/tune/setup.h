@@ -1,4 +1,4 @@
-// What a tuning and its dry run have in common: all that is decided before the model is touched.
+// Shared by a tuning and its dry run: everything that is decided before the model is used.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ struct TuningSetup {
 TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strategy& strategy,
                    const TuneOptions& options);
 
-/// The model as a graph that nobody else changes. A C++ module is captured (with what kUnsupported says where
+/// The model as a graph that nothing else changes. A C++ module is captured (with what kUnsupported says if
 /// that cannot be done), and called once more for each validation sample to compare, unless it keeps state.
 std::shared_ptr<const GraphModule> capture_model(const ModelSource& model, const TuningSetup& setup,
                                                  c10::Device device);

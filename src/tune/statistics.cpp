@@ -1,3 +1,4 @@
+// Medians, quantiles and intervals from order statistics.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -22,7 +23,7 @@ double normal_reach(double level) {
 }
 
 /// The largest i for which the i-th smallest and the i-th largest of n values hold their population's median
-/// between them with probability `level`; 0 where there is none.
+/// between them with probability `level`; 0 if there is none.
 size_t interval_rank(size_t n, double level) {
   const double allowed = (1 - level) / 2;
   if (n > kExactUpTo) {

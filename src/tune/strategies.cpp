@@ -1,3 +1,4 @@
+// The strategies of tune(): how a candidate is chosen from the measurements.
 #include <fmt/format.h>
 
 #include <algorithm>

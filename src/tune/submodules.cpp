@@ -116,7 +116,7 @@ class SubmoduleSearch {
     if (running[best] != 0) chosen_ = variants[running[best]];
   }
 
-  /// The index of the fastest entrant by the sum of its logs over the shapes; 0 unless another gains enough.
+  /// The index of the fastest one by the sum of its logs over the shapes; 0 unless another gains enough.
   size_t fastest(std::list<Entrant>& entrants, double seconds) const {
     std::vector<double> ratios(entrants.size(), 1);
     const auto& calls = setup_.layout.shape_calls;

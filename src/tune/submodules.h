@@ -1,4 +1,4 @@
-// What inspecting, tuning by submodules and autoquant share.
+// Shared by inspecting, tuning by submodules and autoquant.
 #pragma once
 
 #include <string>

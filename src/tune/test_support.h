@@ -1,4 +1,4 @@
-// Shared by the tests of this room: a model that takes a known time, and kinds that do to it what they are
+// Shared by the tests of this folder: a model that takes a known time, and kinds that do to it what they are
 // named for.
 #pragma once
 

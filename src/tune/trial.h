@@ -21,7 +21,7 @@ namespace halftone {
 
 class TrialRunner {
  public:
-  /// kIo where the model cannot be written.
+  /// kIo if the model cannot be written.
   TrialRunner(const TuneIsolation& isolation, const GraphModule& module, const Sample& sample);
   ~TrialRunner();
   TrialRunner(const TrialRunner&) = delete;
@@ -55,7 +55,7 @@ struct ChildOutcome {
   ChildEnd end = ChildEnd::kDone;
 };
 /// `memory`: bytes that the child may keep in memory beside files that it maps, looked at every 10 ms; 0: no
-/// limit. kIo where it cannot be started.
+/// limit. kIo if it cannot be started.
 ChildOutcome run_child(const std::vector<std::string>& arguments, double seconds, int64_t memory = 0);
 
 }  // namespace halftone

@@ -1,3 +1,4 @@
+// tune(): set up, measure or read the cache, judge, choose, and build the winner.
 #include "halftone/tune.h"
 
 #include <ATen/Parallel.h>

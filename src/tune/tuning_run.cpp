@@ -16,7 +16,7 @@ namespace {
 constexpr double kBuildShare = 0.6;
 constexpr double kDropRatio = 1.3;
 constexpr int kUsualRounds = 10;
-// What a verdict needs, even if it ends after the time limit. Where it would take as long as that again,
+// What a verdict needs, even if it ends after the time limit. If it would take as long as that again,
 // those that are far behind leave after three.
 constexpr int kVerdictRounds = 6;
 constexpr int kFewestRounds = 3;
@@ -32,7 +32,7 @@ Interval inverse(const Interval& interval) {
   return {1 / interval.high, interval.low > 0 ? 1 / interval.low : std::numeric_limits<double>::infinity()};
 }
 
-/// What one shape's measurements say of a contestant. `fp32`: nullptr where it did not run.
+/// What one shape's measurements say of a contestant. `fp32`: nullptr if it did not run.
 ShapeTime shape_time(const MeasuredTime& time, const MeasuredTime& eager, const MeasuredTime* fp32) {
   ShapeTime result;
   result.p10 = time.p10;
@@ -120,7 +120,7 @@ void TuningRun::check_range_ends(TuneReport& report) {
   }
 }
 
-/// Without isolation, or where it ran in a child process: empty.
+/// Without isolation, or if it ran in a child process: empty.
 std::string TuningRun::trial_failure(const Entrant& entrant) {
   if (!input_.options.isolate) return "";
   TrialRunner::Outcome outcome;
@@ -133,7 +133,7 @@ std::string TuningRun::trial_failure(const Entrant& entrant) {
   } catch (const Error& error) {
     outcome.failure = error.what();
   }
-  // The baselines are needed: what is no crash is better seen here.
+  // The baselines are needed: a failure other than a crash is better reported here.
   const bool baseline = entrant.row.is_eager || entrant.row.is_fp32;
   return baseline && !outcome.killed ? "" : outcome.failure;
 }

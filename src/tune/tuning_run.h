@@ -29,7 +29,7 @@ class TuningRun {
   explicit TuningRun(const TuningInput& input);
   /// Fills in the report's candidates, checks of ranges, and notes. What eager throws is thrown.
   void run(TuneReport& report);
-  /// False where time ran out before every candidate was measured: nothing to keep.
+  /// False if time ran out before every candidate was measured: nothing to keep.
   bool is_complete() const { return complete_; }
 
  private:

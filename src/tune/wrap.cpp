@@ -1,3 +1,4 @@
+// wrap(): a module that records its calls and is tuned with them.
 #include <algorithm>
 #include <mutex>
 #include <shared_mutex>

@@ -79,7 +79,7 @@ class DigitsClassifier : public ::testing::Test {
   }
   static void TearDownTestSuite() { trained_ = nullptr; }
 
-  /// How many points of top-1 the config loses; negative where it gains.
+  /// How many points of top-1 the config loses; negative if it gains.
   static double loss(const QuantConfig& config) {
     auto copy = std::dynamic_pointer_cast<torch::nn::SequentialImpl>(trained_->clone());
     torch::nn::Sequential model(copy);

@@ -1,5 +1,5 @@
 // minilm_accuracy --model FILE.pt2 --vocab FILE --sentences FILE… [--count N] [--markdown FILE]: what each
-// scheme does to sentence embeddings. Exit 1 where a scheme misses its bound.
+// scheme does to sentence embeddings. Exit 1 if a scheme misses its bound.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

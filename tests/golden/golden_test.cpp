@@ -87,7 +87,7 @@ TEST(GoldenFolder, BackendsKeepWhatWasSaved) {
   EXPECT_TRUE(original.data[0].args.at(0).toTensor().equal(input()));
 }
 
-/// A promise that nobody can break by leaving a file out.
+/// A missing file is a failure, too.
 TEST(GoldenFolder, HoldsTheFilesOfEveryVersion) {
   EXPECT_THAT(
       golden_files(),

@@ -49,7 +49,7 @@ void make_module(const Path& file, const Path& expected, const char* scheme) {
   save_module(*network, file.string());
 }
 
-/// With a tuning record, which is made up: a machine's own would not be the same for ever.
+/// With a made-up tuning record: a measured one would differ from run to run.
 void make_backend(const Path& file, const Path& expected, const SaveBackendOptions& options) {
   const auto kind = quant_backend_kind({.quantization = "int8dq", .quantization_config = {}});
   Backend backend(kind);

@@ -25,7 +25,7 @@ class Dice {
     z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
     return z ^ (z >> 31);
   }
-  /// 0 to count - 1; 0 where count is 0.
+  /// 0 to count - 1; 0 if count is 0.
   size_t pick(size_t count) { return count == 0 ? 0 : next() % count; }
   bool chance(size_t percent) { return pick(100) < percent; }
   template <typename T>

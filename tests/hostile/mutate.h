@@ -1,4 +1,4 @@
-// What an attacker changes in a file before sealing it again: the graph's text, the tensors, JSON records.
+// An attacker's changes to a file before it is sealed again: the graph's text, the tensors, JSON records.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -15,7 +15,7 @@ namespace halftone::hostile {
 std::string mutate_graph(const std::string& text, Dice& dice, const std::vector<std::string>& targets);
 
 /// Adds a statement that calls any operator which the dispatcher knows, with arguments of the types that its
-/// schema wants and values that nobody promised.
+/// schema wants and values out of the usual range.
 std::string insert_call(const std::string& text, Dice& dice);
 
 /// One change somewhere inside: another number, text, type or length.

@@ -267,7 +267,7 @@ class GraphMutation {
   const std::vector<std::string>& targets_;
 };
 
-/// An argument of a type that the schema wants, as text; empty where the text form has none of the type.
+/// An argument of a type that the schema wants, as text; empty if the text form has none of the type.
 std::string argument_of(const c10::TypePtr& type, Dice& dice, const std::vector<std::string>& values) {
   using c10::TypeKind;
   const auto number = [&] { return other_number("2", dice); };

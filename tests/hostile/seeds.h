@@ -38,7 +38,7 @@ struct Seeds {
 /// `pt2_folder`: every .pt2 in it is a seed. The same on every call.
 Seeds make_seeds(const std::string& pt2_folder);
 
-/// Sets the metas of all values to what a call with the sample inputs gives. False where the call fails.
+/// Sets the metas of all values to what a call with the sample inputs gives. False if the call fails.
 bool fill_metas(GraphModule& module);
 
 }  // namespace halftone::hostile

@@ -1,4 +1,4 @@
-// What the trials found, counted.
+// Counts of the findings of the trials.
 #pragma once
 
 #include <cstdint>

@@ -110,7 +110,7 @@ bool has_extreme_numbers(const GraphModule& module, const Values& inputs) {
   });
 }
 
-/// The same model without the nodes that nobody needs, which a compiled model does not run; and with reshape
+/// The same model without unused nodes, which a compiled model does not run; and with reshape
 /// for view: what a file says of strides decides how a compiled model lays its values out, and views of them
 /// may be possible that are none in the interpreter's layout. The elements are the same.
 std::shared_ptr<GraphModule> as_compiled(const GraphModule& module) {
@@ -135,7 +135,7 @@ std::shared_ptr<GraphModule> as_compiled(const GraphModule& module) {
   return copy;
 }
 
-/// Empty where equal: dtype, sizes, NaN at the same places, numbers within the kernels' rounding.
+/// Empty if equal: dtype, sizes, NaN at the same places, numbers within the kernels' rounding.
 std::string difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.scalar_type() != b.scalar_type())
     return fmt::format("dtype {} instead of {}", toString(b.scalar_type()), toString(a.scalar_type()));
@@ -218,7 +218,7 @@ bool is_ill_conditioned(const GraphModule& module, const Values& inputs, const V
   return false;
 }
 
-/// Both have answered; nobody can ask for more of a model that is_random() or has_extreme_numbers().
+/// Both have answered; more cannot be expected of a model that is_random() or has_extreme_numbers().
 void compare_answers(const GraphModule& module, const Values& inputs, const Values& eager, const Values& ours,
                      TrialResult& result) {
   using Outcome = TrialResult::Outcome;

@@ -37,24 +37,24 @@ class CheckLayers(unittest.TestCase):
     def test_sound_tree_has_no_findings(self):
         self.assertEqual(self.findings(), [])
 
-    def test_room_above_is_refused(self):
-        self.expect("src/base/json.cpp", '#include "archive/zip.h"\n', "base may use only no other room")
+    def test_component_above_is_refused(self):
+        self.expect("src/base/json.cpp", '#include "archive/zip.h"\n', "base may use only no other component")
         self.expect("src/graph/lint.cpp", '#include "capture/pt2.h"\n', "graph may use only archive, base")
 
-    def test_torch_in_a_torch_free_room_is_refused(self):
+    def test_torch_in_a_torch_free_component_is_refused(self):
         self.expect("src/archive/bytes.cpp", "#include <ATen/core/Tensor.h>\n", "archive must not know torch")
         self.expect("src/base/log.cpp", "  #  include <c10/util/Exception.h>\n", "base must not know torch")
 
     def test_public_header_that_brings_torch_is_refused_too(self):
         self.expect("src/archive/bytes.cpp", '#include "halftone/capture.h"\n', "archive must not know torch")
 
-    def test_tools_and_public_headers_see_no_room(self):
+    def test_tools_and_public_headers_see_no_component(self):
         self.expect("tools/halftone/run.cpp", '#include "graph/interpreter.h"\n', "only include/halftone")
         self.expect("include/halftone/bad.h", '#include "base/json.h"\n', "only include/halftone")
 
-    def test_unknown_room_is_refused(self):
+    def test_unknown_component_is_refused(self):
         found = self.findings(files={"src/attic/x.cpp": ""})
-        self.assertEqual(found, ["src/attic: not in the list of rooms of scripts/check_layers.py"])
+        self.assertEqual(found, ["src/attic: not in the list of components of scripts/check_layers.py"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ("src/base/a.cpp", "src/base/b.cpp", "src/base/b.h", "src/base/only.h", "tests/other_build.cpp")
 COMPILED = ("src/base/a.cpp", "src/base/b.cpp", "src/base/new.cpp")
+CHECKS = ("check_layers", "check_duplicates", "check_operator_names")
 # clang-tidy-14 writes the file that it got into a list, and fails where BAD is in its name.
 TOOLS = {
     "clang-format-14": "exit 0",
@@ -30,7 +31,8 @@ class Lint(unittest.TestCase):
         for name in ("scripts", "bench", "tools", "examples"):
             (self.repo / name).mkdir(exist_ok=True)
         shutil.copy(ROOT / "scripts/lint", self.repo / "scripts/lint")
-        self.write(self.repo / "scripts/check_layers.py", "")
+        for name in CHECKS:
+            self.write(self.repo / f"scripts/{name}.py", "import os, sys\nsys.exit(os.environ.get('FAILING', '-') in sys.argv[0])\n")
         self.write(self.repo / ".gitignore", "build-*/\n")
         entries = ",".join(f'{{"file": "{self.repo / name}"}}' for name in COMPILED)
         self.write(self.outside / "commands.json", f"[{entries}]")
@@ -95,6 +97,10 @@ class Lint(unittest.TestCase):
         self.write(self.repo / "src/base/a.cpp", "int y;\n")
         self.assertEqual(self.lint("--fast")[:2], (0, []))
         self.assertFalse((self.repo / "build-lint").exists())
+
+    def test_every_check_can_fail(self):
+        for name in CHECKS:
+            self.assertEqual(self.lint("--fast", FAILING=name)[0], 1, name)
 
     def test_wrong_options(self):
         self.assertEqual(self.lint("--slow")[0], 2)

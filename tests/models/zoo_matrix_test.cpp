@@ -118,7 +118,7 @@ std::string compare(const Results& found, const Results& expected, const Results
   return {};
 }
 
-/// One model with one scheme; nothing where no layer takes it.
+/// One model with one scheme; nothing if no layer takes it.
 class Case {
  public:
   Case(const fs::path& file, const Scheme& scheme, const Results* fp32)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""make_sample.py OUT.json: benchmark results that nobody measured, and that say so, for tests and screenshots."""
+"""make_sample.py OUT.json: invented benchmark results, marked as such, for tests and screenshots."""
 import json
 import pathlib
 import random

@@ -1,4 +1,4 @@
-// What a compiled function is for: the same autocast, and inputs that were two are two.
+// Guards of a compiled function: the same autocast, and inputs that were two are two.
 #include <ATen/autocast_mode.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/linear.h>

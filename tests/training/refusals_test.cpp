@@ -1,4 +1,4 @@
-// What must be an error and never a crash: handles that are null, and compilers of users that keep no
+// Misuse that must be an error and never a crash: handles that are null, and compilers of users that keep no
 // promise.
 #include <torch/nn/modules/linear.h>
 

@@ -29,7 +29,7 @@ struct AutoquantRequest {
   OutputOptions output;
 };
 
-/// Plans, or reads a plan, and writes what is asked for. UsageError where nothing is.
+/// Plans, or reads a plan, and writes what is asked for. UsageError if nothing is.
 void run_autoquant(const AutoquantRequest& request, const CommonOptions& common, Console& console);
 
 void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& common, Console& console);

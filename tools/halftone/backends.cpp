@@ -46,8 +46,7 @@ void show_backends(bool all, const CommonOptions& common, Console& console) {
       render_table({{"backend"}, {"tags"}, {"what", Align::kLeft, Cut::kMiddle, 20}}, rows, kColumns));
   std::vector<Row> types;
   for (const BackendType& type : backend_types()) types.push_back({type.type, type.what});
-  console.result(
-      "\nTypes of backends with a life (build, activate, save, deploy), for tune and .ht files:\n\n");
+  console.result("\nTypes of stateful backends (build, activate, save, deploy), for tune and .ht files:\n\n");
   console.result(render_table({{"type"}, {"what", Align::kLeft, Cut::kMiddle, 20}}, types, kColumns));
 }
 

@@ -16,9 +16,9 @@ struct CalibrationCalls {
 };
 
 /// `files` as collect_inputs reads them. Tensors with as many entries in their first dimension as the file's
-/// first tensor are cut into calls of `batch` entries; others, and what is no tensor, go to every call.
+/// first tensor are cut into calls of `batch` entries; others, and what is not a tensor, go to every call.
 /// batch 0: what the model's sample inputs have, or what its graph is made for. Entries that do not fill a
-/// call make a smaller one where the model allows that, else a note. kInvalidArgument where nothing is left.
+/// call make a smaller one if the model allows that, else a note. kInvalidArgument if nothing is left.
 CalibrationCalls collect_calibration(const GraphModule& module, const std::vector<std::string>& files,
                                      int64_t batch);
 

@@ -155,7 +155,7 @@ class Drawing(nn.Module):
 
 
 class Custom(nn.Module):
-    """An operator that nobody else has."""
+    """An operator that no other library has."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-// What every subcommand shares: the options, the exit codes, and how a subcommand puts itself on the command
+// Shared by all subcommands: the options, the exit codes, and how a subcommand puts itself on the command
 // line.
 #pragma once
 
@@ -26,7 +26,7 @@ struct CommonOptions {
   int threads = 0;  ///< 0: as many as torch wants
 };
 
-/// A wrong command line that shows only when the job begins, such as a scheme that nobody knows:
+/// A wrong command line that shows only when the job begins, such as an unknown scheme:
 /// kWrongCommandLine.
 class UsageError : public Error {
  public:
@@ -48,7 +48,7 @@ auto parse_option(Parse&& parse) {
 /// UsageError, with the nearest name and all known ones, where the name that was given to this option is none
 /// of them.
 void require_known(const char* option, const std::string& name, const std::vector<std::string>& known);
-/// For CLI::Validator: what is wrong with a regular expression; "" where nothing is.
+/// For CLI::Validator: what is wrong with a regular expression; "" if nothing is.
 std::string check_pattern(const std::string& pattern);
 
 /// How a model's file is opened.

@@ -1,4 +1,4 @@
-// What halftone compare found, as text and as JSON.
+// The report of halftone compare, as text and as JSON.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct Comparison {
   std::vector<std::string> calls;
   std::vector<ComparedOutput> outputs;
   std::optional<ComparedTimes> times;
-  std::string no_times;               ///< why they are not there; empty: nobody asked for them
+  std::string no_times;               ///< why they are missing; empty: they were not requested
   std::vector<std::string> findings;  ///< what breaks a limit that was given
 };
 

@@ -62,7 +62,7 @@ void write_line(std::FILE* stream, std::string_view prefix, std::string_view mes
   std::fwrite(line.data(), 1, line.size(), stream);
 }
 
-/// Of the terminal that the stream is; 0 where it is none.
+/// Of the terminal that the stream is; 0 if it is none.
 int terminal_columns(int stream) {
   winsize size{};
   return ioctl(stream, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;

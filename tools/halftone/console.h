@@ -35,7 +35,7 @@ class Console {
 
   /// Whether progress bars may be drawn.
   bool shows_progress() const { return shows_progress_; }
-  /// Throws kIo where stdout did not take everything (a full disk).
+  /// Throws kIo if stdout did not take everything (a full disk).
   void flush();
 
  private:
@@ -43,7 +43,7 @@ class Console {
   bool shows_progress_;
 };
 
-/// A bar on stderr for work that turns out to be long; draws nothing where stderr is no terminal, and nothing
+/// A bar on stderr for work that turns out to be long; draws nothing if stderr is not a terminal, and nothing
 /// for work that ends within half a second. Erases itself.
 class ProgressBar {
  public:

@@ -1,4 +1,4 @@
-// How tensors, sizes and counts are written for people.
+// Tensors, sizes and counts as readable text.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,4 +1,4 @@
-// What a model is called with: tensors of a file by the model's own input names, or the sample inputs of the
+// The inputs of a model: tensors of a file by the model's own input names, or the sample inputs of the
 // model.
 #pragma once
 
@@ -36,19 +36,19 @@ struct InputSet {
   std::vector<c10::IValue> values;
 };
 
-/// The sample inputs where `files` is empty (kInvalidArgument where the model has none), else one set for
+/// The sample inputs where `files` is empty (kInvalidArgument if the model has none), else one set for
 /// each file. A missing or unexpected name is kInvalidArgument, with the list of what the model takes.
-/// Numbers are tensors with one element; an input that is no tensor may be left out where the model knows its
-/// value. Files are safetensors, .npz, or .npy where the model takes one tensor.
+/// Numbers are tensors with one element; another input may be left out if the model knows its
+/// value. Files are safetensors, .npz, or .npy if the model takes one tensor.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files);
 
 /// The same, or calls of these shapes: values like those of the sample inputs (integers in their range,
-/// floats with their mean and deviation, masks of ones and zeros repeated); where the model has none, zeros
+/// floats with their mean and deviation, masks of ones and zeros repeated); if the model has none, zeros
 /// and ones for integers, and -1 to 1 or so for floats. UsageError for what is no shape of an input; what the
 /// model does not take is refused here, by the name of the file.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options);
 
-/// Throws where the model does not take these values; the message begins with their origin.
+/// Throws if the model does not take these values; the message begins with their origin.
 void require_fitting(const GraphModule& module, const std::string& origin,
                      const std::vector<c10::IValue>& values);
 

@@ -53,7 +53,7 @@ bool describes_only(const InspectOptions& options) {
   return !options.graph && !options.dot && !options.time && !options.submodules && options.backend.empty();
 }
 
-/// The model; nothing where it cannot be run here and was described instead.
+/// The model; nothing if it cannot be run here and was described instead.
 std::shared_ptr<const GraphModule> open_or_describe(const InspectOptions& options,
                                                     const CommonOptions& common, Console& console) {
   try {

@@ -1,3 +1,4 @@
+// The report of `halftone inspect` as JSON.
 #include <nlohmann/json.hpp>
 
 #include "describe.h"

@@ -1,4 +1,4 @@
-// What `halftone inspect` found, as text for people and as JSON for programs.
+// The report of `halftone inspect`, as text and as JSON.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

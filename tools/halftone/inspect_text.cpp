@@ -1,3 +1,4 @@
+// The report of `halftone inspect` as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// How long each layer of a model runs.
+// The time of each layer of a model.
 #pragma once
 
 #include <map>

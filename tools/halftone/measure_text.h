@@ -1,4 +1,4 @@
-// How an ErrorMeasure is printed.
+// An ErrorMeasure as text.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,9 +8,9 @@
 
 namespace halftone::cli {
 
-/// "48.2"; "exact" where nothing differs, "NaN" where something is not finite in one only.
+/// "48.2"; "exact" if nothing differs, "NaN" if something is not finite in one only.
 std::string decibels(const ErrorMeasure& measure);
-/// Lines about what is not a number or infinite; none where everything is finite.
+/// Lines about what is not a number or infinite; none if everything is finite.
 std::string not_finite_text(const ErrorMeasure& measure);
 nlohmann::ordered_json measure_json(const ErrorMeasure& measure);
 

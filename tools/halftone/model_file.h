@@ -8,7 +8,7 @@
 
 namespace halftone::cli {
 
-/// Refuses what is no file (kNotFound, kInvalidArgument), then loads the custom operators.
+/// Refuses what is not a file (kNotFound, kInvalidArgument), then loads the custom operators.
 void prepare_to_open(const ModelOptions& options);
 
 /// Whether it goes to the reader of .ht files.

@@ -1,4 +1,4 @@
-// The file that a command writes: refused before the work begins where it cannot be, or should not be,
+// The file that a command writes: refused before the work begins if it cannot be, or should not be,
 // written.
 #pragma once
 
@@ -27,8 +27,8 @@ void add_output_options(CLI::App& command, OutputOptions& options, const std::st
 /// Puts --force alone on a subcommand.
 void add_force_option(CLI::App& command, bool& force);
 
-/// Throws where the output is a file that is read and --force was not given (UsageError), where its folder is
-/// missing or cannot be written to, and where it is a folder. An empty path is none.
+/// Throws if the output is a file that is read and --force was not given (UsageError), where its folder is
+/// missing or cannot be written to, and if it is a folder. An empty path is none.
 void require_writable(const OutputOptions& output, const FilesRead& read);
 
 }  // namespace halftone::cli

@@ -1,4 +1,4 @@
-// What a call gave: written to a safetensors file, or summarized for people and programs.
+// The results of a call: written to a safetensors file, or summarized as text and JSON.
 #pragma once
 
 #include <ATen/core/ivalue.h>

@@ -1,4 +1,4 @@
-"""Tests of files that are none, of caches that somebody else wrote, of loops without end, and of Ctrl-C."""
+"""Tests of files that are none, of forged caches, of loops without end, and of Ctrl-C."""
 import hashlib
 import json
 import os
@@ -17,7 +17,7 @@ FEW = ("--time-limit", "1", "--schemes", "int8wo", "--backends", "halftone")
 
 
 class Endless(nn.Module):
-    """Runs for ever on what is positive."""
+    """Runs endlessly on positive inputs."""
 
     def forward(self, x):
         (y,) = while_loop(lambda x: x.sum() > 0, lambda x: (x * 1.0,), (x,))
@@ -117,7 +117,7 @@ class Caches(CliTest):
 
 
 class AutoquantCaches(CliTest):
-    """Times and plans that somebody else wrote: a line that says so, and what is measured counts."""
+    """Forged times and plans: a line says so, and only measured ones count."""
 
     def planned(self):
         done = self.ok("autoquant", "block.pt2", "--time-limit", "2", "--schemes", "int8wo", "--cache", "planned", "--plan-out", "plan.json")

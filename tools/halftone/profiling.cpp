@@ -27,7 +27,7 @@ std::string describe_limits(const MachineLimits& limits) {
 
 // A step that is this much faster than its limit proves the limit wrong; small differences are noise.
 constexpr double kBeaten = 1.05;
-// This much faster, and the limits were measured while somebody else had the processor.
+// This much faster, and the limits were measured while another program had the processor.
 constexpr double kDisturbed = 2;
 constexpr int kTries = 3;
 
@@ -52,7 +52,7 @@ Profile profile_with_best_limits(Session& session, const CompiledModel& compiled
   return found;
 }
 
-/// Takes away limits that were beaten, and says so; "" where none was.
+/// Takes away limits that were beaten, and says so; "" if none was.
 std::string drop_beaten_limits(Profile& profile) {
   size_t beaten = 0;
   bool disturbed = false;

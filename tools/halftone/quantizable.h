@@ -1,4 +1,4 @@
-// How much of a model could be quantized.
+// The share of a model that could be quantized.
 #pragma once
 
 #include <cstdint>

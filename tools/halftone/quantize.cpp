@@ -41,7 +41,7 @@ struct QuantizeRequest {
   bool packed = false;
 };
 
-/// The scheme that is no config: it measures, and its file says which layer got what.
+/// The scheme that is not a config: it measures, and its file says which layer got what.
 void quantize_by_measuring(const QuantizeRequest& options, const CommonOptions& common, Console& console) {
   const SchemeOptions& scheme = options.scheme;
   if (scheme.group_size > 0 || scheme.weight_bits > 0 || !scheme.overrides.empty() ||

@@ -76,7 +76,7 @@ void check_files(const RunOptions& options) {
   }
 }
 
-/// The option that only compiled models have; "" where none is given.
+/// The option that only compiled models have; "" if none is given.
 std::string compiled_only(const RunOptions& options) {
   if (!options.runner.disabled_passes.empty()) return "--disable-pass";
   if (options.profile.tables) return "--profile";

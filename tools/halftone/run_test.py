@@ -224,7 +224,7 @@ class Shapes(CliTest):
 
 
 class StoredBackend(CliTest):
-    """The backend of a .ht file is a claim of whoever wrote the file."""
+    """The backend of a .ht file is a claim of its author."""
 
     def setUp(self):
         save_file({"x": torch.ones(2, 64)}, FOLDER / "x.safetensors")

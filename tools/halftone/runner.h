@@ -1,4 +1,4 @@
-// What runs a model's calls: the backend that was saved with a file, the compiled model, or the interpreter.
+// Runs a model's calls: the backend that was saved with a file, the compiled model, or the interpreter.
 #pragma once
 
 #include <memory>
@@ -31,7 +31,7 @@ const std::vector<std::string>& run_backends();
 /// Puts --backend, or an option of another name for the same, on a subcommand.
 void add_backend_option(CLI::App& command, std::string& backend, const std::string& name = "--backend");
 
-/// UsageError for a pass that nobody knows; before the model is opened.
+/// UsageError for an unknown pass, before the model is opened.
 void check_passes(const std::vector<std::string>& disabled);
 /// Where the default has to be another than halftone, an information says why.
 Runner make_runner(const RunnerOptions& options, Console& console);

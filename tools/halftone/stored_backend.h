@@ -8,7 +8,7 @@
 
 namespace halftone::cli {
 
-/// As a C++ program takes it: load() and deploy(). Nothing where the file is no .ht, or where no backend was
+/// As a C++ program takes it: load() and deploy(). Nothing if the file is not a .ht, or if no backend was
 /// saved with it.
 std::optional<Backend> try_stored_backend(const ModelOptions& options);
 

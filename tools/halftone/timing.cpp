@@ -39,7 +39,7 @@ Timing time_repeatedly(const Console& console, const std::string& what, const Re
                        const std::function<double()>& measure) {
   double spent = 0;
   for (int i = 0; i < kWarmUpRuns || (spent < kWarmUpMs && i < kMostWarmUpRuns); ++i) spent += measure();
-  // Of a duration nobody knows how many runs it is: the bar shows its milliseconds.
+  // The number of runs of a duration is not known: the bar shows milliseconds.
   const bool by_time = repeat.seconds > 0;
   const auto total = static_cast<int64_t>(by_time ? repeat.seconds * 1e3 : repeat.times);
   ProgressBar bar(console, what, total);

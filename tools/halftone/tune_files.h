@@ -1,4 +1,4 @@
-// Where tuning, autoquant and benchmarks read and write: the caches, reports, this program itself.
+// Files of tuning, autoquant and benchmarks: the caches, reports, this program itself.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace halftone::cli {
 
-/// halftone/`what` in $XDG_CACHE_HOME, or else in ~/.cache; empty where there is no home.
+/// halftone/`what` in $XDG_CACHE_HOME, or else in ~/.cache; empty if there is no home.
 std::string default_cache(const char* what);
 /// The path of this program.
 std::string own_program();

@@ -16,7 +16,7 @@ std::string describe_accuracy(const Accuracy& accuracy, const std::string& metri
   return text;
 }
 
-/// What the layers of a pattern have in common, for people: "encoder.layer.1" of
+/// The common part of the layers of a pattern, for display: "encoder.layer.1" of
 /// "encoder\\.layer\\.1\\.attention\\.query|encoder\\.layer\\.1\\.output\\.dense".
 std::string part_name(std::string pattern) {
   std::erase(pattern, '\\');

@@ -1,4 +1,4 @@
-// What tune says at the end: what the decision gains, and the schemes of parts.
+// The final text of tune: the gain of its decision, and the schemes of parts.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace halftone::cli {
 /// much faster stands in the report's own text.
 std::string gain_text(const TuneReport& report);
 
-/// A table of parts and their schemes; a sentence where there are none.
+/// A table of parts and their schemes; a sentence if there are none.
 std::string parts_text(const LayerwiseConfig& parts);
 nlohmann::ordered_json parts_json(const LayerwiseConfig& parts);
 

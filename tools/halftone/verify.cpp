@@ -36,7 +36,7 @@ struct VerifyOptions {
 
 using Json = nlohmann::ordered_json;
 
-/// Text of a file that nobody vouches for, on its way to a terminal.
+/// Untrusted text of a file, to be printed in a terminal.
 std::string printable(std::string text) {
   std::replace_if(
       text.begin(), text.end(),
@@ -44,7 +44,7 @@ std::string printable(std::string text) {
   return text;
 }
 
-/// Null where the text is empty. What a damaged file has there may be no JSON.
+/// Null if the text is empty. What a damaged file has there may be no JSON.
 Json parsed(const std::string& text) {
   if (text.empty()) return nullptr;
   return Json::parse(text, nullptr, /*allow_exceptions=*/false);

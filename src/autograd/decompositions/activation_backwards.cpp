@@ -1,3 +1,4 @@
+// Decompositions of the gradients of activations.
 #include <ATen/TensorOperators.h>
 
 #include <limits>

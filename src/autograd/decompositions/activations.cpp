@@ -1,3 +1,5 @@
+// Decompositions of activations that need more than a few element-wise operators: gelu, softplus, glu,
+// logit, …
 #include <ATen/TensorOperators.h>
 #include <ATen/WrapDimUtils.h>
 
@@ -67,7 +69,7 @@ Tensor hardshrink(const Tensor& x, const Scalar& lambda) {
 }
 
 Tensor softshrink(const Tensor& x, const Scalar& lambda) {
-  // x·0 and not 0: what is no number stays none.
+  // x·0 and not 0: NaN stays NaN.
   return at::where(x.abs().gt(lambda), x - x.sign().mul(lambda), x.mul(0));
 }
 

@@ -1,3 +1,4 @@
+// Decompositions of the gradients of simple activations.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/rsub.h>

@@ -1,3 +1,4 @@
+// Decompositions of simple activations: elu, hardsigmoid, hardswish, hardtanh, leaky_relu.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/add.h>
 #include <ATen/ops/clamp.h>

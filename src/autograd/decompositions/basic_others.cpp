@@ -1,3 +1,4 @@
+// Decompositions of single operators: masked_fill, detach, conj_physical, is_same_size.
 #include <ATen/ops/_conj_physical.h>
 #include <ATen/ops/alias.h>
 #include <ATen/ops/where.h>

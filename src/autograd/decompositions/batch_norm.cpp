@@ -1,3 +1,4 @@
+// Decompositions of batch norm, in training and inference.
 #include <ATen/TensorOperators.h>
 
 #include <array>
@@ -18,7 +19,7 @@ using Five = std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>;
 /// Statistics of the batch, or those that were gathered in training.
 struct BatchNorm {
   Tensor normalized;  ///< in op-math type
-  Tensor mean;        ///< [C], undefined where the gathered ones were used
+  Tensor mean;        ///< [C], undefined if the gathered ones were used
   Tensor rstd;
   Tensor variance;  ///< [C], of the batch: the biased one
 };
@@ -56,7 +57,7 @@ Three results_of(const BatchNorm& norm, const Tensor& input, const OptionalTenso
                  const OptionalTensor& bias, const OptionalTensor& running) {
   const at::ScalarType type = statistics_type(input, weight, running);
   const Tensor result = cast(scale_and_shift(norm.normalized, weight, bias), input.scalar_type());
-  // The kernel gives empty tensors where it has no statistics of the batch.
+  // The kernel gives empty tensors if it has no statistics of the batch.
   const auto given_or_empty = [&](const Tensor& x) {
     return x.defined() ? cast(x, type) : input.new_zeros({0}, at::TensorOptions(type));
   };

@@ -1,3 +1,4 @@
+// Decomposition of the gradient of batch norm.
 #include <ATen/TensorOperators.h>
 
 #include <array>

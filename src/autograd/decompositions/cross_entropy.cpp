@@ -1,3 +1,4 @@
+// Decompositions of binary cross entropy and its gradient.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,3 +1,4 @@
+// The tables of decompositions: default_decompositions() and core_decompositions().
 #include "halftone/decompositions.h"
 
 #include "autograd/decompositions/tables.h"

@@ -1,3 +1,4 @@
+// Decompositions of group norm and its gradient.
 #include <ATen/TensorOperators.h>
 
 #include <array>

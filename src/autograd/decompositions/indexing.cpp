@@ -1,3 +1,4 @@
+// Decompositions of the gradients of select, slice, diagonal and embedding.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"

@@ -1,3 +1,4 @@
+// Decompositions of layer norm and its gradient.
 #include <ATen/TensorOperators.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// Where logit looks at its operand: between eps and 1 - eps.
+// The range of the operand of logit: from eps to 1 - eps.
 #pragma once
 
 #include <c10/core/ScalarType.h>

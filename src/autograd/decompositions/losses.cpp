@@ -35,7 +35,7 @@ Tensor smooth_l1_backward(const Tensor& grad, const Tensor& x, const Tensor& tar
                           double beta) {
   const Tensor difference = x - target;
   const Tensor share = grad.mul(mean_share(x, reduction));
-  // With β = 0 the quotient is no number, and not taken.
+  // With β = 0 the quotient is NaN, and not taken.
   const Tensor right = at::where(difference.ge(beta), share, (share * difference).div(beta));
   return at::where(difference.le(-beta), share.neg(), right);
 }

@@ -1,4 +1,4 @@
-// What all losses share: the number that their elements become.
+// Shared by all losses: the reduction of their elements to a number.
 #pragma once
 
 #include <ATen/core/Reduction.h>

@@ -1,3 +1,4 @@
+// Decompositions of negative log-likelihood losses and their gradients.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"
@@ -10,7 +11,7 @@ namespace {
 using at::Tensor;
 using OptionalTensor = std::optional<at::Tensor>;
 
-/// Which targets count, and classes that may be looked up: 0 where a target does not count.
+/// Which targets count, and classes that may be looked up: 0 if a target does not count.
 struct Targets {
   Targets(const Tensor& x, const Tensor& target, int64_t ignored)
       : dim(x.dim() < 2 ? 0 : 1),

@@ -10,13 +10,13 @@
 
 namespace halftone {
 
-/// `tensor` itself where it has that type already: no operator is called then.
+/// `tensor` itself if it has that type already: no operator is called then.
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType type);
 
 /// A tensor without dimensions, in the type and on the device of `like`: what `where` takes for a number.
 at::Tensor number_like(const at::Tensor& like, const at::Scalar& value);
 
-/// Undefined where there is none. c10 gives "no tensor" as an empty optional or as an undefined tensor.
+/// Undefined if there is none. c10 gives "no tensor" as an empty optional or as an undefined tensor.
 at::Tensor given(const std::optional<at::Tensor>& tensor);
 
 /// `tensor` itself where it is contiguous.

@@ -1,3 +1,4 @@
+// Decompositions of products with a bias or a factor: addmm, baddbmm, addmv, addcmul, addcdiv, lerp, rsub.
 #include <ATen/TensorOperators.h>
 
 #include "autograd/decompositions/boxed.h"
@@ -16,7 +17,7 @@ Tensor scaled(const Tensor& x, const Scalar& factor) {
 
 using Product = Tensor (*)(const Tensor&, const Tensor&);
 
-/// β·bias + α·product. With β = 0 the bias is not read at all, even where it is no number.
+/// β·bias + α·product. With β = 0 the bias is not read at all, even if it is NaN.
 template <Product product>
 Decomposition product_with_bias() {
   return boxed([](const Tensor& bias, const Tensor& left, const Tensor& right, const Scalar& beta,

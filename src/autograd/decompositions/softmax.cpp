@@ -1,3 +1,4 @@
+// Decompositions of softmax, log_softmax and their gradients.
 #include <ATen/TensorOperators.h>
 
 #include <limits>

@@ -1,3 +1,4 @@
+// Decompositions of variances, standard deviations and vector norms.
 #include <ATen/TensorOperators.h>
 
 #include <algorithm>

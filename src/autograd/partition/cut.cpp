@@ -1,3 +1,10 @@
+// The cheapest set of saved values as a minimum cut. Source side: computed in forward only; sink side:
+// available in backward. Each unit has an edge from "computed in backward" to "available in backward" whose
+// capacity is the cost of saving it: a cut through that edge means that the value is saved. All other edges
+// are infinite, so that a cut can only go through such edges: what is computed in backward needs its
+// operands there (available → computed of each user), what depends on tangents is computed in backward,
+// what may not run twice is computed in forward. Recomputing costs nothing here; RecomputeRules forbid it
+// if it would be slow.
 #include "autograd/partition/cut.h"
 
 #include <algorithm>
@@ -13,6 +20,7 @@ namespace {
 
 // With each operator between a value and backward, saving it costs that much more.
 constexpr double kDistanceFactor = 1.1;
+// Bounds the exponent: 1.1^100 is 14,000, and costs must stay far below kInfinite.
 constexpr size_t kMaxDistance = 100;
 
 bool reaches_memory(const JointUnits& units, const Unit& unit) {
@@ -23,12 +31,13 @@ bool reaches_memory(const JointUnits& units, const Unit& unit) {
 FlowNetwork::Capacity cost_of(const JointUnits& units, const Unit& unit, Weight weight) {
   if (unit.is_primal) return 0;
   if (!unit.is_saveable()) return FlowNetwork::kInfinite;
-  // Nobody reads it, so no path leads through it; its size may not even be known.
+  // It has no reader, so no path leads through it; its size may not even be known.
   if (unit.users.empty() && !unit.leaves()) return 0;
   const int64_t bytes = bytes_of(*unit.value);
   if (weight == Weight::kBytes) return bytes;
   const auto distance = static_cast<double>(std::clamp<size_t>(unit.distance, 1, kMaxDistance));
   const auto cost = static_cast<int64_t>(static_cast<double>(bytes) * std::pow(kDistanceFactor, distance));
+  // A value that only fused operators read is never written; saving it adds a write and a read.
   return reaches_memory(units, unit) ? cost : 2 * cost;
 }
 
@@ -50,6 +59,8 @@ class Network {
       fail(ErrorCode::kUnsupported,
            "backward needs a list that a random operator gave, and lists cannot be saved");
     }
+    // Of all minimum cuts the one nearest to the sink: everything that still reaches the sink in the
+    // residual graph is in backward, so values are saved as late as possible.
     const std::vector<bool> in_backward = flow_.reaches_sink();
     ValueSet saved;
     for (size_t i = 0; i < units_.size(); ++i) {

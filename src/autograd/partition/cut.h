@@ -9,10 +9,10 @@ namespace halftone::partition {
 /// What a saved value costs.
 enum class Weight {
   kBytes,      ///< its bytes
-  kHeuristic,  ///< more, the earlier it was computed, and twice where it would never reach memory otherwise
+  kHeuristic,  ///< more, the earlier it was computed, and twice if it would never reach memory otherwise
 };
 
-/// Primals cost nothing. kUnsupported where backward needs what can be neither saved nor computed again.
+/// Primals cost nothing. kUnsupported if backward needs what can be neither saved nor computed again.
 ValueSet cheapest_cut(const JointUnits& units, const RecomputeRules& rules, Weight weight);
 
 }  // namespace halftone::partition

@@ -1,4 +1,4 @@
-// What is saved where nothing but views is computed again.
+// The values to save if nothing but views is computed again.
 #pragma once
 
 #include "autograd/partition/bytes.h"

@@ -1,3 +1,4 @@
+// default_partition(): saves what backward reads, and computes only views again.
 #include "autograd/partition/default_choice.h"
 #include "autograd/partition/saved_views.h"
 #include "autograd/partition/split.h"

@@ -1,3 +1,5 @@
+// Dinic's algorithm: levels by breadth-first search, then blocking flows along rising levels. Capacities
+// are bytes, so the bounds are those of integers; networks have two vertices for each value of a model.
 #include "autograd/partition/max_flow.h"
 
 #include <algorithm>
@@ -34,7 +36,7 @@ bool FlowNetwork::find_levels(size_t source, size_t sink) {
   return level_[sink] != kUnreached;
 }
 
-// Fills one path along rising levels; 0 where there is none left. A stack of its own, because a chain of
+// Fills one path along rising levels; 0 if there is none left. A stack of its own, because a chain of
 // thousands of operators is as deep as it is long.
 FlowNetwork::Capacity FlowNetwork::push(size_t source, size_t sink) {
   std::vector<Edge*> path;

@@ -19,7 +19,7 @@ class FlowNetwork {
   size_t add_vertex();
   void add_edge(size_t from, size_t to, Capacity capacity);
 
-  /// kInfinite where some path from `source` to `sink` has no finite edge; the flow is of no use then.
+  /// kInfinite if some path from `source` to `sink` has no finite edge; the flow is of no use then.
   Capacity max_flow(size_t source, size_t sink);
 
   /// After max_flow: for each vertex, whether more could still flow from it to the sink. The edges from those

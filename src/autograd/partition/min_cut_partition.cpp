@@ -1,3 +1,4 @@
+// min_cut_rematerialization_partition(): a minimum cut, relaxed until the memory budget is met.
 #include <algorithm>
 
 #include "autograd/partition/bytes.h"

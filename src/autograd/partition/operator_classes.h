@@ -1,11 +1,11 @@
-// What an operator costs to run again in the backward pass.
+// Classes of operators by the cost of running them again in the backward pass.
 #pragma once
 
 #include "halftone/graph.h"
 
 namespace halftone::partition {
 
-/// The operand that the node's outputs are views of; nullptr where it is no view. Operators that copy only
+/// The operand that the node's outputs are views of; nullptr if it is not a view. Operators that copy only
 /// sometimes (reshape, contiguous, to) are none.
 const Value* viewed_operand(const Node& node);
 

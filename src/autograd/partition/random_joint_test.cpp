@@ -38,7 +38,7 @@ class Program {
     for (size_t i = 0; i < kPrimals; ++i) outputs.push_back(random_() % 5 == 0 ? "None" : "%" + any());
     const std::string text = fmt::format("graph({}) {{\n{}  return {}\n}}\n", fmt::join(inputs, ", "), body_,
                                          fmt::join(outputs, ", "));
-    // Half of the graphs come without the hint, but only where nothing random stands in backward.
+    // Half of the graphs come without the hint, but only if nothing random stands in backward.
     const bool hint = random_in_backward(forward_values) || random_() % 2 == 0;
     return joint_from_text(text, kPrimals, kResults, hint ? fmt::format("v{}", forward_values) : "");
   }

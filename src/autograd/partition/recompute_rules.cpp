@@ -58,7 +58,7 @@ class Rules {
     return rules_.anything || (!rules_.allowed.empty() && rules_.allowed[index]);
   }
 
-  // A number, and a list that somebody reads as a list, cannot be saved: those have to be computed again.
+  // A number, and a list that is read as a list, cannot be saved and have to be computed again.
   bool is_saveable(const Unit& unit) const {
     if (unit.is_saveable()) return true;
     return !unit.users.empty() && std::all_of(unit.users.begin(), unit.users.end(), [&](size_t user) {
@@ -98,7 +98,7 @@ class Rules {
   }
 
   // The first unit, in the order of the trace, that reads something of `starts` in a way that cannot be
-  // fused; `last` where there is none before it.
+  // fused; `last` if there is none before it.
   size_t first_unfusible(const std::vector<size_t>& starts, size_t last) const {
     std::set<std::pair<size_t, bool>> reached;  // with whether it could be fused with what it reads
     for (const size_t start : starts) reached.emplace(start, true);
@@ -141,7 +141,7 @@ class Rules {
         chain.erase(chain.begin());
         if (visited[current]) continue;
         visited[current] = true;
-        // Only where the chain is one value wide: cut there, one value is saved.
+        // Only if the chain is one value wide: cut there, one value is saved.
         if (order[current] > order[start] + kLongChain && chain.empty()) {
           keep(current);
           break;

@@ -8,7 +8,7 @@
 namespace halftone::partition {
 
 /// Each rule keeps some operator from being run again although it could be. The defaults are those of
-/// torch._functorch's min-cut: a value is recomputed only where a compiler could fold that into the loop that
+/// torch._functorch's min-cut: a value is recomputed only if a compiler could fold that into the loop that
 /// reads it.
 struct RecomputeRules {
   bool only_cheap = true;             ///< else: all but the compute-intensive ones

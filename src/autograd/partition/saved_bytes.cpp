@@ -1,3 +1,4 @@
+// Bytes that the saved values of a partition keep alive.
 #include "autograd/partition/bytes.h"
 #include "halftone/joint_graph.h"
 

@@ -5,8 +5,8 @@
 
 namespace halftone::partition {
 
-/// Views are made again in backward, which costs nothing, where that saves memory: the base alone is kept
-/// where it is a primal, where it is saved anyway, and where its views together are no smaller. All of
+/// Views are made again in backward, which costs nothing, if that saves memory: the base alone is kept
+/// if it is a primal, if it is saved anyway, and if its views together are no smaller. All of
 /// `saved` must come from the forward pass.
 ValueSet without_needless_views(const ValueSet& saved);
 

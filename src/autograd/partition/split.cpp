@@ -39,6 +39,8 @@ class Splitter {
       const Value* value = wanted.back();
       wanted.pop_back();
       if (tangents_.contains(value)) continue;
+      // Only values that backward reads become outputs of forward: a saved value that is not needed is
+      // dropped.
       if (saved_.contains(value) || primals_.contains(value)) {
         taken_.insert(value);
       } else if (!backward_.contains(value->producer())) {
@@ -75,6 +77,8 @@ class Splitter {
     wanted.insert(wanted.end(), kept.begin(), kept.end());
     NodeSet needed;
     for (const Node* node : nodes_) {
+      // Nodes with side effects run in forward even if no result needs them: they are part of what the
+      // model does.
       if (runs_once(*node) && !runs_in_backward_.contains(node)) add_needed(*node, needed, wanted);
     }
     while (!wanted.empty()) {

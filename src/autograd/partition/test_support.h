@@ -1,4 +1,4 @@
-// Shared by the tests of this room: joint graphs from text, and running them whole and in parts.
+// Shared by the tests of this folder: joint graphs from text, and running them whole and in parts.
 #pragma once
 
 #include <cstring>

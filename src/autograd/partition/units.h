@@ -34,7 +34,7 @@ struct Unit {
 
 class JointUnits {
  public:
-  /// Throws kInvalidArgument where inputs and outputs are not those of a joint graph, and where a result
+  /// Throws kInvalidArgument if inputs and outputs are not those of a joint graph, and if a result
   /// needs a tangent. Borrows the joint graph.
   explicit JointUnits(const JointGraph& joint);
 
@@ -57,7 +57,7 @@ class JointUnits {
   std::unordered_map<const Value*, size_t> index_;
 };
 
-/// Throws kInvalidArgument where the counts of a joint graph contradict its inputs and outputs.
+/// Throws kInvalidArgument if the counts of a joint graph contradict its inputs and outputs.
 void check_joint(const JointGraph& joint);
 
 /// The values among the outputs [begin, end) of a graph, lists taken apart.

@@ -18,7 +18,7 @@ constexpr const char* kNotInFiles =
     "it is made of machine code in another file, and checkpoints hold neither code nor paths";
 
 /// Packages of CUDA wheels are linked with libtorch.so, which nothing else here needs, and do not say where
-/// it is: beside libtorch_cpu. Where it is not needed or not there, nothing happens.
+/// it is: beside libtorch_cpu. If it is not needed or not there, nothing happens.
 void load_whole_torch() {
   static const bool tried = [] {
     Dl_info info{};

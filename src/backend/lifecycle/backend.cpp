@@ -1,3 +1,4 @@
+// The calls of Backend: each asks the table of states, then works under the gate.
 #include <fstream>
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-// What stands behind a Backend, for the rooms that save, load and tune one.
+// The internals of a Backend, for the components that save, load and tune one.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,8 @@ namespace halftone {
 struct BackendContent {
   std::shared_ptr<const BackendKind> kind;
   BackendState state = BackendState::kInit;
-  std::shared_ptr<const GraphModule> original;  ///< nullptr where only `ready` was stored
-  std::shared_ptr<GraphModule> ready;           ///< converted; nullptr where nothing is ready (INACTIVE)
+  std::shared_ptr<const GraphModule> original;  ///< nullptr if only `ready` was stored
+  std::shared_ptr<GraphModule> ready;           ///< converted; nullptr if nothing is ready (INACTIVE)
   std::vector<Sample> samples;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
   std::string tuning;  ///< JSON, or empty

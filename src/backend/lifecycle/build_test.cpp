@@ -1,4 +1,4 @@
-// What build() promises: the module is left alone, failures leave INIT, and the model's state is the
+// The promises of build(): the module is left alone, failures leave INIT, and the model's state is the
 // backend's own.
 #include <torch/nn/module.h>
 

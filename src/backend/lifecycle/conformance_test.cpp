@@ -1,5 +1,5 @@
-// One suite for every kind of lifecycle backend: each call in each state, as the seed says (seed_table.h).
-#include "backend/lifecycle/seed_table.h"
+// One suite for every kind of lifecycle backend: each call in each state, as in AITune (expected_lifecycle.h).
+#include "backend/lifecycle/expected_lifecycle.h"
 #include "backend/lifecycle/test_support.h"
 
 namespace halftone {
@@ -24,7 +24,7 @@ void expect_right_result(const Backend& backend, const KindCase& kind) {
 using Pair = std::tuple<KindCase, size_t>;
 
 std::string name_of(const testing::TestParamInfo<Pair>& info) {
-  const SeedRow& row = seed_table()[std::get<1>(info.param)];
+  const ExpectedCall& row = expected_lifecycle()[std::get<1>(info.param)];
   std::string text = std::get<0>(info.param).name;
   for (const std::string_view part : {to_string(row.from), to_string(row.call)})
     text.append("_").append(part);
@@ -37,7 +37,7 @@ class LifecycleConformance : public testing::TestWithParam<Pair> {
     if (kind().name == "AotInductor" && !aoti_refusal().empty()) GTEST_SKIP() << aoti_refusal();
   }
   const KindCase& kind() const { return std::get<0>(GetParam()); }
-  const SeedRow& row() const { return seed_table()[std::get<1>(GetParam())]; }
+  const ExpectedCall& row() const { return expected_lifecycle()[std::get<1>(GetParam())]; }
 };
 std::vector<KindCase> all_kinds() {
   std::vector<KindCase> kinds = plain_kinds();
@@ -48,14 +48,14 @@ INSTANTIATE_TEST_SUITE_P(Kinds, LifecycleConformance,
                          testing::Combine(testing::ValuesIn(all_kinds()), testing::Range<size_t>(0, 30)),
                          name_of);
 
-TEST_P(LifecycleConformance, DoesWhatTheSeedSays) {
+TEST_P(LifecycleConformance, DoesWhatIsExpected) {
   const auto made = kind().make();
   Backend backend = in_state(made, row().from);
   ASSERT_EQ(backend.state(), row().from);
   EXPECT_EQ(backend.is_active(), row().from == BackendState::kActive);
   if (!row().to) {
     expect_error(ErrorCode::kState,
-                 {backend.name(), std::string(to_string(row().from)), seed_words(row().from, row().call)},
+                 {backend.name(), std::string(to_string(row().from)), expected_words(row().from, row().call)},
                  [&] { make_call(backend, row().call); });
   } else if (row().call == LifecycleCall::kToDict && !made->refuse_to_save().empty()) {
     expect_error(ErrorCode::kUnsupported, {backend.name(), "cannot be saved"}, [&] { backend.to_dict(); });
@@ -76,8 +76,8 @@ TEST_P(LifecycleConformance, DoesWhatTheSeedSays) {
 
 TEST(LifecycleTable, IsTheSeeds) {
   const auto table = lifecycle_table();
-  ASSERT_EQ(table.size(), seed_table().size());
-  for (const SeedRow& row : seed_table()) {
+  ASSERT_EQ(table.size(), expected_lifecycle().size());
+  for (const ExpectedCall& row : expected_lifecycle()) {
     const auto found = std::find_if(table.begin(), table.end(), [&](const Transition& entry) {
       return entry.from == row.from && entry.call == row.call;
     });
@@ -85,7 +85,7 @@ TEST(LifecycleTable, IsTheSeeds) {
     EXPECT_EQ(found->to, row.to) << to_string(row.from) << " " << to_string(row.call) << ": " << row.says;
     EXPECT_EQ(found->reason.empty(), row.to.has_value());
     if (row.to) continue;
-    EXPECT_NE(found->reason.find(seed_words(row.from, row.call)), std::string_view::npos) << row.says;
+    EXPECT_NE(found->reason.find(expected_words(row.from, row.call)), std::string_view::npos) << row.says;
   }
 }
 

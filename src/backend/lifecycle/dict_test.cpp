@@ -1,4 +1,4 @@
-// to_dict and from_dict, and what rooms that save backends see of them.
+// to_dict and from_dict, and what components that save backends see of them.
 #include <torch/nn/module.h>
 
 #include "backend/lifecycle/test_support.h"

@@ -1,4 +1,4 @@
-// What the built-in kinds share: reading configs, and making graphs ready.
+// Shared by the built-in kinds: reading configs, and preparing graphs.
 #pragma once
 
 #include <initializer_list>

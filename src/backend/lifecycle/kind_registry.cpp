@@ -1,3 +1,4 @@
+// The registry of backend types by name.
 #include <fmt/ranges.h>
 
 #include <map>

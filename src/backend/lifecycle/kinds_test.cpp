@@ -13,7 +13,7 @@ QuantBackendConfig quant(std::optional<std::string> name, std::optional<QuantCon
   return {std::move(name), std::move(config)};
 }
 
-// TorchAOBackendConfig.__post_init__ of the seed.
+// As TorchAOBackendConfig.__post_init__ of AITune.
 TEST(QuantBackendConfig, TakesExactlyOneOfTheTwo) {
   expect_error(ErrorCode::kInvalidArgument,
                {"Only one of quantization or quantization_config should be provided"},
@@ -27,7 +27,7 @@ TEST(QuantBackendConfig, TakesExactlyOneOfTheTwo) {
   expect_error(ErrorCode::kInvalidArgument, {"int9wo"}, [] { quant_backend_kind(quant("int9wo")); });
 }
 
-// "self._config = config or TorchAOBackendConfig(quantization=DEFAULT_QUANTIZATION)"; the issue names it.
+// As AITune: "self._config = config or TorchAOBackendConfig(quantization=DEFAULT_QUANTIZATION)".
 TEST(QuantBackendConfig, NoneAtAllIsFp8wo) {
   const std::string expected = Backend(quant_backend_kind(quant("fp8wo"))).config();
   EXPECT_EQ(Backend(quant_backend_kind()).config(), expected);

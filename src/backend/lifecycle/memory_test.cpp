@@ -1,4 +1,4 @@
-// What backends leave behind: nothing. Apart from the other tests, because it measures the process.
+// Backends leave no memory behind. Apart from the other tests, because it measures the process.
 #include <torch/nn/module.h>
 #include <unistd.h>
 

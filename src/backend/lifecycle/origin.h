@@ -1,4 +1,4 @@
-// What a backend was built from: captured where it is C++ code, its tensors by name, and loading those again.
+// The original of a backend: captured if it is C++ code, its tensors by name, and loading those again.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 namespace halftone::lifecycle {
 
 struct Origin {
-  std::shared_ptr<const GraphModule> graph;   ///< nobody else changes it; tensors are shared with the source
+  std::shared_ptr<const GraphModule> graph;   ///< never changed by others; tensors are shared with the source
   std::shared_ptr<torch::nn::Module> module;  ///< where it was captured from one
   GraphSpec spec;
 };
 
-/// Throws where the samples do not fit the model.
+/// Throws if the samples do not fit the model.
 Origin take_origin(const ModelSource& source, const GraphSpec& spec, const std::vector<Sample>& samples);
 
 /// Parameters and buffers, as a state dictionary has them.

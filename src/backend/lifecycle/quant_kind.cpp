@@ -62,7 +62,7 @@ std::shared_ptr<const BackendKind> quant_backend_kind(const QuantBackendConfig& 
 }
 
 std::vector<BackendType> lifecycle::quant_backend_types() {
-  // No field at all is no config at all: the default.
+  // Without any field the default is used.
   return {
       {kType, "quantized weights (int8, int4, float8, or a config of your own)", [](std::string_view json) {
          const QuantBackendConfig config = parse(json);

@@ -1,4 +1,4 @@
-// What the handles of one backend share, and the calls that change it.
+// The state that all handles of one backend share, and the calls that change it.
 #pragma once
 
 #include <memory>
@@ -32,7 +32,7 @@ struct Backend::Shared {
   const std::string type;
 
   mutable std::mutex mutex;             ///< held by calls that change the state; guards what follows
-  lifecycle::Origin origin;             ///< without a graph before build(), and where only `stored` is there
+  lifecycle::Origin origin;             ///< without a graph before build(), and if only `stored` is there
   std::shared_ptr<GraphModule> stored;  ///< converted already, from a file; or nullptr
   std::vector<Sample> samples;
   c10::Device device = c10::Device(c10::DeviceType::CPU);
@@ -44,7 +44,7 @@ struct Backend::Shared {
   std::unique_ptr<const lifecycle::ReadyCall> ready;
 
  private:
-  /// Throws where the table refuses the call now, and where it would wait for its own infer(). Gives the
+  /// Throws if the table refuses the call now, and if it would wait for its own infer(). Gives the
   /// state that the call ends in.
   BackendState require(LifecycleCall call) const;
   [[noreturn]] void refuse(BackendState state, LifecycleCall call) const;

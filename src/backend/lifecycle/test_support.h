@@ -116,7 +116,7 @@ inline std::string aoti_package() {
   return AOTI_FOLDER "/small_model.pt2";
 }
 
-/// Why there is no package; empty where there is one, or where nobody tried to make it.
+/// Why there is no package; empty if there is one, or if none was tried to make.
 inline std::string aoti_refusal() {
   std::ifstream file(AOTI_FOLDER "/refused.txt");
   return {std::istreambuf_iterator<char>(file), {}};

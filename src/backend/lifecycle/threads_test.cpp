@@ -1,4 +1,4 @@
-// Many threads on one backend: each call is right bit for bit, or refused; nobody waits for ever. Compiled a
+// Many threads on one backend: each call is right bit for bit, or refused; none waits endlessly. Compiled a
 // second time with the thread sanitizer.
 #include <ATen/Parallel.h>
 

@@ -1,4 +1,4 @@
-// What a capture refuses and says, and what it leaves behind: nothing.
+// Refusals and messages of captures; a capture leaves nothing behind.
 #include <ATen/autocast_mode.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>

@@ -1,3 +1,5 @@
+// capture(): traces a module at one or several sizes, unifies the traces, and checks the graph against the
+// model.
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/flip.h>
 #include <c10/util/Exception.h>
@@ -51,7 +53,7 @@ void check_replay(const std::shared_ptr<GraphModule>& module, const Trace& trace
   }
 }
 
-/// Of each leaf of the arguments; empty for those that are no tensors.
+/// Of each leaf of the arguments; empty for those that are not tensors.
 std::vector<std::string> leaf_names(const Graph& graph) {
   std::vector<std::string> names;
   for (const GraphInput& input : graph.inputs()) {
@@ -76,7 +78,7 @@ Trace trace_at(const TraceRequest& request, const DynamicSizes& sizes, size_t in
 }
 
 /// A graph that was solved for at larger sizes must hold at the smallest too, if the model itself runs there;
-/// a note where it does not.
+/// a note if it does not.
 void check_smallest(const TraceRequest& request, const DynamicSizes& sizes,
                     const std::shared_ptr<GraphModule>& module) {
   if (sizes.smallest.empty()) return;
@@ -161,7 +163,7 @@ CaptureOptions find_dynamic(const TraceRequest& request, const std::vector<c10::
   return options;
 }
 
-/// Other elements in tensors of the same form; nothing where that cannot be had.
+/// Other elements in tensors of the same form; nothing if that cannot be had.
 std::optional<std::vector<c10::IValue>> reversed(const std::vector<c10::IValue>& examples) {
   std::vector<c10::IValue> leaves;
   tree_of(c10::ivalue::Tuple::create(examples), leaves);
@@ -185,7 +187,7 @@ std::string first_difference(const std::string& a, const std::string& b) {
 }
 
 /// What C++ code reads past torch (data_ptr, accessors, other threads), and what it counts in members, is not
-/// seen; but with other data it shows. A note in `first` where that cannot be tried.
+/// seen; but with other data it shows. A note in `first` if that cannot be tried.
 void check_other_data(const TraceRequest& request, const std::vector<c10::IValue>& examples, Trace& first) {
   const auto skip = [&first](const std::string& why) {
     first.notes.push_back("not checked with other data: " + why);

@@ -164,7 +164,7 @@ class Planner {
       plan_.examples.push_back(i == 0 ? examples_ : options_.more_examples[i - 1]);
       plan_.bindings.push_back(std::move(bindings));
     }
-    // Whoever gives examples enough may have a model that takes only certain sizes.
+    // If enough examples were given, the model may take only certain sizes.
     if (leaves_.size() >= kLeastSizes && plan_.bindings.size() >= kLeastSizes) return;
     while (plan_.bindings.size() < kTraces && add_made_up()) {
     }

@@ -1,4 +1,4 @@
-// Which dimensions of the arguments are dynamic, and arguments of other sizes to trace with.
+// The dynamic dimensions of the arguments, and arguments of other sizes to trace with.
 #pragma once
 
 #include <map>
@@ -33,7 +33,7 @@ struct DynamicSizes {
 /// it.
 enum class TraceCount { kFew, kMany };
 
-/// `names`: of the leaves, empty for those that are no tensors. kInvalidArgument for declarations and
+/// `names`: of the leaves, empty for those that are not tensors. kInvalidArgument for declarations and
 /// examples that do not fit each other.
 DynamicSizes plan_sizes(const std::vector<c10::IValue>& examples, const std::vector<std::string>& names,
                         const CaptureOptions& options, TraceCount count);

@@ -1,4 +1,4 @@
-// Which elements of its storage a tensor shows, and as what.
+// The geometry of a tensor: which elements of its storage it shows, and as which type.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -14,7 +14,7 @@
 namespace halftone {
 
 /// One capture at a time in the process: others wait, since a capture changes its module for a while, and
-/// reads it again to check the graph. kState where this thread captures already.
+/// reads it again to check the graph. kState if this thread captures already.
 class CaptureTurn {
  public:
   CaptureTurn();
@@ -24,7 +24,7 @@ class CaptureTurn {
 };
 
 /// While it lives, the tracer gets every operator that this thread calls. To be made in one's turn.
-/// kUnsupported where modes of the caller (vmap, dispatch modes) would change what the operators do.
+/// kUnsupported if modes of the caller (vmap, dispatch modes) would change what the operators do.
 class Listening {
  public:
   explicit Listening(Tracer& tracer);
@@ -33,7 +33,7 @@ class Listening {
   Listening& operator=(const Listening&) = delete;
 
  private:
-  KeyRegistration tracing_;  ///< registered only while somebody listens: the key is on loan
+  KeyRegistration tracing_;  ///< registered only while a trace runs: the key belongs to torch
   std::pair<KeyRegistration, std::optional<torch::Library>> dropout_;  ///< likewise
   c10::impl::IncludeDispatchKeyGuard include_;
 };

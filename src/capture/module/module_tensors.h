@@ -34,7 +34,7 @@ class ModuleTensors {
   ModuleTensors(const Graph& graph, const TensorMap& tensors);
 
   const std::vector<ModuleTensor>& tensors() const { return tensors_; }
-  /// Those in a storage; empty where it is not the module's.
+  /// Those in a storage; empty if it is not the module's.
   std::vector<const ModuleTensor*> in_storage(const c10::StorageImpl* storage) const;
   bool has_name(std::string_view name) const { return names_.contains(name); }
 

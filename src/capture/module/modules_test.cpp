@@ -336,7 +336,7 @@ TEST(CaptureModules, TiedWeightsStayTied) {
   EXPECT_EQ(graph->tensor("words.weight").data_ptr(), model.words->weight.data_ptr());
 }
 
-/// Writes to its input, to memory that plain code fills, and to a tensor that nobody registered.
+/// Writes to its input, to memory that plain code fills, and to a tensor that is not registered.
 struct WritingModel : torch::nn::Module {
   at::Tensor hidden_count = at::zeros({1});
   at::Tensor forward(at::Tensor x) {

@@ -1,5 +1,5 @@
-// What a capture must know of an operator before it records a call: is it pure, and if not, what is its pure
-// form?
+// Properties of operators that a capture needs before it records a call: is it pure, and if not, what is its
+// pure form?
 #pragma once
 
 #include <ATen/core/dispatch/Dispatcher.h>

@@ -1,3 +1,8 @@
+// Finds the expression behind a number that differs between traces at several sizes. C++ code sees plain
+// integers, so how a size was computed is not recorded; it has to be inferred. The forms are tried from the
+// simplest on, and the sizes of the traces have no common factors if their ranges allow it
+// (dynamic_sizes.cpp), so that a wrong form is unlikely to fit all traces. More traces are made when
+// quotients are allowed, because those fit by chance more easily.
 #include "capture/module/size_solver.h"
 
 #include <algorithm>
@@ -50,8 +55,8 @@ std::optional<int64_t> offset_of(const Samples& values, const Samples& x) {
   return offset;
 }
 
-/// values = (x + b) // d: each sample leaves an interval for b. Where several are left, only the plain forms
-/// (rounding down, rounding up) are believed.
+/// values = (x + b) // d: each sample leaves an interval for b. If several are left, only the plain forms
+/// (rounding down, rounding up) are accepted.
 std::optional<SymExpr> quotient(const Samples& values, const Samples& x, const SymExpr& expression) {
   constexpr int64_t kMaxDivisor = 64;
   std::optional<SymExpr> found;
@@ -64,6 +69,7 @@ std::optional<SymExpr> quotient(const Samples& values, const Samples& x, const S
     if (low > high) continue;
     const auto fits = [&](int64_t offset) { return low <= offset && offset <= high; };
     const int64_t offset = low == high ? low : fits(0) ? 0 : divisor - 1;
+    // Two divisors that both fit are no evidence for either: rather an error than a guess.
     if (!fits(offset) || found) return std::nullopt;
     found = SymExpr::make(Op::kFloorDiv, {plus(expression, offset), divisor});
   }
@@ -100,6 +106,8 @@ std::optional<SymExpr> SizeSolver::solve(const Samples& values, const std::vecto
   std::vector<Atom> atoms = symbols_;
   std::set<Samples> seen;
   for (const Atom& atom : atoms) seen.insert(atom.values);
+  // Sizes of the operands: a number is most likely computed from those, and without them expressions such
+  // as (s0 // 2) * 3 would need a deeper search.
   for (const SymExpr& expression : at_hand) {
     if (expression.is_constant()) continue;
     Samples samples = evaluate(expression);

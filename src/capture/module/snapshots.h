@@ -1,4 +1,4 @@
-// What a capture may change and must put back: memory of tensors, random state, flags of parameters and
+// State that a capture may change and must restore: memory of tensors, random state, flags of parameters and
 // modules.
 #pragma once
 
@@ -39,7 +39,7 @@ class ModuleSnapshot {
  public:
   explicit ModuleSnapshot(torch::nn::Module* module);  ///< nullptr: only the random state
   void restore();
-  /// Apart, because other threads may draw meanwhile: only where the model did.
+  /// Apart, because other threads may draw meanwhile: only if the model did.
   void restore_random_state();
 
  private:

@@ -30,12 +30,12 @@ class Tape {
 
   Graph& graph() { return graph_; }
   Value* add_input(const at::Tensor& tensor, InputKind kind, std::string target, const std::string* layer);
-  /// A user input that is no tensor.
+  /// A user input that is not a tensor.
   Value* add_input(OutputSpec spec, std::string target);
 
   /// Outputs as the call gave them, one spec each.
   Node* append(std::string_view target, std::vector<NamedArgument> inputs, std::vector<OutputSpec> outputs);
-  /// A node that nobody ran: its single output's metadata comes from running it without data.
+  /// A node that the model did not run: its single output's metadata comes from running it without data.
   Value* derive(std::string_view target, std::vector<NamedArgument> inputs);
   /// The elements of a list value.
   const std::vector<Value*>& unpack(Value* list, const std::vector<at::Tensor>& elements);
@@ -43,7 +43,7 @@ class Tape {
   const Origin& origin(const Value* value) const { return origins_.at(value); }
   bool depends_on_data(const std::vector<NamedArgument>& inputs) const;
 
-  /// The layer whose parameters or buffers are among the operands; nullptr where none are.
+  /// The layer whose parameters or buffers are among the operands; nullptr if none are.
   const std::string* layer_read_by(const std::vector<NamedArgument>& inputs) const;
   const ModuleTensors& names() const { return names_; }
   /// The layer that runs, as far as it can be told: "layer \"fc\"", or where the last parameters were read.

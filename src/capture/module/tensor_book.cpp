@@ -78,6 +78,7 @@ TensorBook::Entry& TensorBook::entry_of(const at::Tensor& tensor) {
   const auto handle = handles_.find(tensor.unsafeGetTensorImpl());
   if (handle != handles_.end()) {
     Entry& entry = *handle->second.entry;
+    // A handle whose memory or geometry changed (set_data, resize_) is looked up anew.
     if (entry.memory == memory && entry.geometry == Geometry::of(tensor)) return entry;
   }
   if (!memory) return adopt(tensor);
@@ -85,6 +86,8 @@ TensorBook::Entry& TensorBook::entry_of(const at::Tensor& tensor) {
   for (const ModuleTensor* named : names_.in_storage(tensor.storage().unsafeGetStorageImpl())) {
     if (Geometry::of(named->tensor) == Geometry::of(tensor)) return adopt_named(tensor, {named});
   }
+  // A view that was made past the dispatcher, or before the capture: expressed by its strides over the
+  // base.
   Entry& base = *memory->entries.front();
   ViewCall view = strided_view(refresh(base), base.geometry, Geometry::of(tensor));
   Value* value = replay_view(tape_, view, base.value);
@@ -161,6 +164,8 @@ Value* TensorBook::refresh(Entry& entry) {
   if (!entry.parent) return entry.value;
   const int writes = entry.base().writes;
   if (entry.version != writes) {
+    // Recursive: the parent may be a view that is out of date as well. Only views that are read are made
+    // again.
     entry.value = replay_view(tape_, entry.view, refresh(*entry.parent));
     entry.version = writes;
   }
@@ -205,6 +210,7 @@ void TensorBook::write(const at::Tensor& tensor, Value* value) {
   Entry& base = entry.base();
   for (Entry* other : entry.memory->entries) {
     if (other->parent || other == &base || !other->geometry.overlaps(base.geometry)) continue;
+    // Two inputs over one memory have values of their own; a write to one would have to change the other.
     fail(ErrorCode::kUnsupported, "a write to %{} also changes %{}, which shares its memory",
          base.value->name(), other->value->name());
   }

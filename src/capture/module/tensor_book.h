@@ -1,4 +1,4 @@
-// Which value of the graph each tensor of the running model stands for, through views and writes.
+// Maps each tensor of the running model to its value in the graph, through views and writes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,7 +17,7 @@
 
 namespace halftone {
 
-/// The model really runs, and really writes to its tensors; the graph has no writes. So the book keeps, for
+/// The model really runs, and really writes to its tensors; the graph has no writes. So this class keeps, for
 /// each storage, the value of its present content. A write gives the storage's base a new value, and views of
 /// it that are older are made again from that when they are read. Tensors are known by identity and, because
 /// torch copies handles behind the dispatcher's back (detach, autograd), by storage and geometry. What is

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: a capture checked in every way that holds for all models.
+// Shared by the tests of this folder: a capture checked in every way that holds for all models.
 #pragma once
 
 #include <ATen/CPUGeneratorImpl.h>

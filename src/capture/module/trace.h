@@ -31,11 +31,11 @@ struct TraceRequest {
   bool keep_random = false;
 };
 
-/// Leaves module, examples and random state as they were, also where it throws. Only in a CaptureTurn.
+/// Leaves module, examples and random state as they were, even if it throws. Only in a CaptureTurn.
 Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
 
 /// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
-/// are no strings and for objects.
+/// are not strings and for objects.
 TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
 
 /// The same nesting, with types kept, and other leaves.

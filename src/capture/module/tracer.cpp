@@ -1,3 +1,9 @@
+// Handles each operator that the model calls during a capture. The call is really made, with the
+// operands of the model, and recorded as a node on the values that the operands stand for. Writes are
+// recorded through their functional forms: compute a new value, copy it into the operand so that the
+// running model sees it, and tell the tracker of storages which value the memory now holds. Results that
+// depend on data and that C++ code may look at (numbers, sizes) are refused, because the trace would hold
+// for this data only.
 #include "capture/module/tracer.h"
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -138,6 +144,7 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   // Made of batch norm and copies, which are traced one by one.
   if (statistics && op.operator_name().name == "aten::instance_norm") return call.run(stack);
   if (options_.level == TraceLevel::kBelowAutograd && !statistics && take_apart(call, stack)) return;
+  // What the kernels call inside must not be recorded a second time.
   const PauseTracing pause;
   const WithoutAutograd guard(options_.level);
   place_ = tape_.place();
@@ -243,6 +250,8 @@ void Tracer::record(const Call& call, torch::jit::Stack& stack) {
     refuse_unless_allowed(call.target, refused);
     return make_constants(outputs);
   }
+  // A number that no input can change is the same in every call; C++ has it, and the graph does not need
+  // it.
   if (gives_number_from_data(call.op)) return;  // of constants
   record_outputs(call.target, inputs, call.args, outputs);
 }
@@ -328,7 +337,7 @@ void Tracer::write_through_pure_form(const Call& call, const PureForm& form, tor
   call.finish(stack, returned);
 }
 
-// Operators of the user's own, mostly: the node writes, but only to a copy that nobody else sees.
+// Custom operators, mostly: the node writes, but only to a copy that nothing else reads.
 void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
   std::vector<NamedArgument> inputs = arguments(call.op, call.args);
   const auto& schema = call.op.schema();

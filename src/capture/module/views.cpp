@@ -161,7 +161,7 @@ Value* undo_view(Tape& tape, const ViewCall& view, const Geometry& parent_geomet
     if (order.size() == geometry.sizes.size())
       return tape.derive("aten::permute", {{"self", child}, {"dims", int_list(order)}});
   }
-  // Only where the parent lies in memory as it did while it was traced.
+  // Only if the parent lies in memory as it did while it was traced.
   bool same_layout = parent->meta()->strides.size() == parent_geometry.strides.size();
   for (size_t i = 0; same_layout && i < parent_geometry.strides.size(); ++i)
     same_layout = parent->meta()->strides[i].as_constant() == parent_geometry.strides[i];

@@ -22,7 +22,7 @@ struct ViewCall {
 ViewCall canonical_view(std::string_view target, const std::vector<NamedArgument>& inputs, Value* parent,
                         const Geometry& parent_geometry, const Geometry& geometry);
 
-/// aten::as_strided; kUnsupported where the parent does not begin at its storage's first element.
+/// aten::as_strided; kUnsupported if the parent does not begin at its storage's first element.
 ViewCall strided_view(Value* parent, const Geometry& parent_geometry, const Geometry& geometry);
 
 /// The view of `parent`, which has new content.

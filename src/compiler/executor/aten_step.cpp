@@ -86,7 +86,7 @@ at::Tensor tensor_at(const Slot& slot, const Frame& frame) {
 
 namespace {
 
-/// An operator that writes in place may still make room elsewhere.
+/// An operator that writes in place may still allocate.
 void require_same_memory(const at::Tensor& result, const Slot& slot, const Frame& frame) {
   require_planned(result, slot);
   if (result.numel() > 0 && result.const_data_ptr() != frame.at<const void>(slot.operand()))

@@ -11,7 +11,7 @@
 namespace halftone::compiler {
 
 struct AtenOutput {
-  Slot slot;              ///< of kind kDynamic; undefined for results that nobody reads, or None
+  Slot slot;              ///< of kind kDynamic; undefined for results without a reader, or None
   bool in_place = false;  ///< the slot is that of an operand, which the operator writes to
 };
 

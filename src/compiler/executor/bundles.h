@@ -8,7 +8,7 @@
 namespace halftone::compiler {
 
 /// Calls work(first, last) for stretches of `bundle` of the pieces [0, pieces), on the splitter's threads; at
-/// once where there is only one. Bundles make a task worth its start.
+/// once if there is only one. Bundles make a task worth its start.
 template <typename Stretch>
 void run_in_bundles(Splitter& splitter, int64_t pieces, int64_t bundle, const Stretch& work) {
   bundle = std::clamp<int64_t>(bundle, 1, std::max<int64_t>(1, pieces));

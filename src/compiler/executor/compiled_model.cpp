@@ -1,3 +1,4 @@
+// compile(): rewrites a copy of the graph, and makes a plan for each shape at its first call.
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
@@ -62,7 +63,7 @@ struct CompiledModel::State {
   std::unique_ptr<const InputCheck> check;
   std::vector<InputSource> sources;  ///< one for each input of the rewritten graph
   size_t user_inputs = 0;
-  std::string needs_session;  ///< why; empty where it does not
+  std::string needs_session;  ///< why; empty if it does not
   int threads = 0;
   ConvChoice convolutions = ConvChoice::kHalftone;
   std::vector<std::string> log;

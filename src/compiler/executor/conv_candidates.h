@@ -20,7 +20,7 @@ struct ConvCandidate {
   bool residual = false;
 };
 
-/// Why mkldnn cannot compute it; nullptr where it can.
+/// Why mkldnn cannot compute it; nullptr if it can.
 const char* mkldnn_conv_refusal(const ConvCandidate& candidate);
 
 /// A step of the dispatcher's for it; weights are brought into mkldnn's own layout once, here. `residual`:

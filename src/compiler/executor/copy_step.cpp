@@ -30,7 +30,7 @@ struct Walk {
 constexpr size_t kMostWalks = 8;
 constexpr int64_t kTaskBytes = 64 << 10;  // what a task copies at least
 
-/// Without dimensions of one element, neighbours merged where both sides allow it; the innermost is the last.
+/// Without dimensions of one element, neighbours merged if both sides allow it; the innermost is the last.
 std::vector<Walk> walks_of(const Slot& from, const Slot& to) {
   const auto bytes = static_cast<int64_t>(from.meta.element_size());
   std::vector<Walk> walks;

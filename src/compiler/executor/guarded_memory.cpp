@@ -86,7 +86,7 @@ void free_guarded(void* data) {
     const auto found = blocks().all.extract(data);
     if (found) block = found.mapped();
   }
-  // Whoever frees by address alone asks the allocator of now, also for memory that was made before.
+  // Code that frees by address alone asks the present allocator, also for memory that an earlier one made.
   if (block.data == nullptr) return c10::GetDefaultCPUAllocator()->raw_deleter()(data);
   if (!block.slack_is_whole()) {
     std::fprintf(stderr, "guarded memory: a buffer of %zu bytes was overrun\n", block.bytes);

@@ -20,7 +20,7 @@ void set_guarded_plan_memory(bool on);
 bool guarded_plan_memory();
 
 /// `bytes` of zeros, ending at an inaccessible page but for what `alignment`, a power of two, asks for.
-/// c10::Error where the system has no memory, as c10's own allocators.
+/// c10::Error if the system has no memory, as c10's own allocators.
 at::DataPtr guarded_allocate(size_t bytes, size_t alignment);
 
 }  // namespace halftone::compiler

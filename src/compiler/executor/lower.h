@@ -13,7 +13,7 @@ namespace halftone::compiler {
 /// says why not.
 using Lowering = std::unique_ptr<Step> (*)(const Node& node, Planner& planner, std::string& reason);
 
-/// nullptr where no lowering has that target.
+/// nullptr if no lowering has that target.
 Lowering try_lowering(std::string_view target);
 
 // One family a file.

@@ -76,7 +76,7 @@ at::Tensor packed_conv(const kernels::Fp32ConvKernel& kernel, const ConvShape& s
   });
 }
 
-/// Reads one node; fills `reason` where it cannot be done natively.
+/// Reads one node; fills `reason` if it cannot be done natively.
 class ConvLowering {
  public:
   ConvLowering(const Node& node, Planner& planner, std::string& reason)

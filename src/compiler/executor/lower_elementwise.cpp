@@ -125,7 +125,7 @@ Slot in_order_of(const Slot& part, const Slot& whole) {
   return {part.buffer, meta.permute(memory_order_of(whole))};
 }
 
-/// Both in the order of memory; nothing where the part does not repeat in blocks.
+/// Both in the order of memory; nothing if the part does not repeat in blocks.
 std::optional<Repeat> try_repeat(c10::IntArrayRef part, c10::IntArrayRef whole) {
   Repeat repeat;
   size_t i = whole.size();

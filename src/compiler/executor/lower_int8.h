@@ -7,7 +7,7 @@
 
 namespace halftone::compiler {
 
-/// nullptr where no lowering has that target.
+/// nullptr if no lowering has that target.
 Lowering try_int8_lowering(std::string_view target);
 
 // One family a file.

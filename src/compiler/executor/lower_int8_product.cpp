@@ -31,7 +31,7 @@ class Int8ProductStep final : public Step {
   std::string kernel() const override { return product.kernel->name; }
 };
 
-/// Reads one node; fills `reason` where it cannot be done natively.
+/// Reads one node; fills `reason` if it cannot be done natively.
 class Int8ProductLowering {
  public:
   Int8ProductLowering(const Node& node, Planner& planner, std::string& reason)

@@ -28,12 +28,12 @@ struct Output {
   at::Tensor bias;
   Rows residual;  ///< operand not valid: none
   Activation activation = Activation::kNone;
-  Operand y;  ///< not valid: nobody reads it
+  Operand y;  ///< not valid: it has no reader
   Operand q, scale, zero_point;
   RowFormat row_format = RowFormat::kU8;
   int64_t n = 0;
 
-  /// The kernel's own way to quantized rows serves only where the floats are not wanted too.
+  /// The kernel's own way to quantized rows serves only if the floats are not wanted too.
   OutputType type() const { return y.valid() ? OutputType::kFloat32 : OutputType::kQuantizedRows; }
 
   Epilogue epilogue(const Frame& frame) const {
@@ -235,7 +235,7 @@ FloatKernel bf16_kernel(const std::vector<at::Tensor>& parts, const Problem& p) 
           }};
 }
 
-/// Reads one node; fills `reason` where it cannot be done natively.
+/// Reads one node; fills `reason` if it cannot be done natively.
 class LinearLowering {
  public:
   LinearLowering(const Node& node, Planner& planner, std::string& reason)

@@ -89,7 +89,7 @@ class PoolLowering {
     const bool reduces = node_.is("aten::mean.dim") || node_.is("aten::amax");
     const int64_t wanted = reduces ? x->meta.dim() : pooled_rank();
     if (x->meta.dim() != wanted) return refuse("not a batch");
-    // Runs are listed for each pixel, also where there is no channel.
+    // Runs are listed for each pixel, also if there is no channel.
     if (x->numel() == 0 || c10::multiply_integers(planner_.sizes_of(node_.output())) == 0)
       return refuse("an empty tensor");
     const auto rows = try_rows(channels_at_the_end(*x));

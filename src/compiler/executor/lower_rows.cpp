@@ -70,7 +70,7 @@ class NormStep final : public Step {
   RowQuantizer quantizer;  ///< q not valid: none
   size_t workspace_bytes = 0;
 
-  /// The kernel writes quantized rows itself where nobody wants the floats.
+  /// The kernel writes quantized rows itself if the floats have no reader.
   bool only_quantized() const { return !y.valid() && quantizer.q.valid(); }
 
   void run(Frame& frame) const override {
@@ -97,7 +97,7 @@ class NormStep final : public Step {
   std::string kernel() const override { return chosen->name; }
 };
 
-/// An optional float32 weight as long as a row; false where it is something else.
+/// An optional float32 weight as long as a row; false if it is something else.
 bool read_weight(const Node& node, Planner& planner, std::string_view name, int64_t k, at::Tensor& weight) {
   const Slot* slot = planner.tensor(node, name);
   if (!slot) return true;

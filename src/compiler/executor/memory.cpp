@@ -1,3 +1,6 @@
+// Lays buffers out in the arena. Finding the smallest arena is NP-hard; placing the largest buffers first,
+// each at the lowest free offset, comes near to the lower bound for the chains that networks are. It is
+// quadratic in the number of buffers and runs once for each plan.
 #include "compiler/executor/memory.h"
 
 #include <algorithm>
@@ -12,6 +15,7 @@ size_t aligned(size_t bytes) {
 }
 
 bool overlap(const Lifetime& a, const Lifetime& b) {
+  // Both ends count: a step may read one buffer while it writes the other.
   return a.first <= b.last && b.first <= a.last;
 }
 
@@ -28,6 +32,7 @@ ArenaLayout lay_out(const std::vector<Lifetime>& lifetimes) {
   for (const size_t each : order) {
     const size_t bytes = aligned(lifetimes[each].bytes);
     size_t offset = 0;
+    // By rising offsets, so the first gap that is large enough is the lowest one.
     for (const size_t other : placed) {
       if (!overlap(lifetimes[each], lifetimes[other])) continue;
       if (offset + bytes <= layout.offsets[other]) break;  // fits before it

@@ -1,4 +1,4 @@
-// Where buffers lie in the arena: no two that live at the same time overlap.
+// Layout of buffers in the arena: no two that are alive at the same time overlap.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct ArenaLayout {
 
 inline constexpr size_t kArenaAlignment = 64;
 
-/// Largest first, each at the lowest place that is free during its life. Deterministic.
+/// Largest first, each at the lowest offset that is free during its lifetime. Deterministic.
 ArenaLayout lay_out(const std::vector<Lifetime>& lifetimes);
 
 }  // namespace halftone::compiler

@@ -114,7 +114,7 @@ struct PlannedOutput {
   int result = -1;  ///< the result that is all of this buffer and nothing else is; -1: there is none
 };
 
-/// After this step nobody reads what ATen returned in this run.
+/// After this step the results that ATen returned in this run are not read any more.
 struct Drop {
   int step = 0;
   int buffer = 0;

@@ -47,6 +47,7 @@ bool make_key(const CallInputs& inputs, int threads, PlanKey& key) {
   key.clear();
   key.push_back(threads);
   for (size_t i = 0; i < inputs.size(); ++i) {
+    // Weights are compiled in; numbers are part of the key by value, tensors by their metadata alone.
     if (inputs.is_constant(i)) continue;
     const c10::IValue* number = inputs.number(i);
     if (!(number ? add_number(*number, key) : add_tensor(inputs.tensor(i), key))) return false;
@@ -64,7 +65,10 @@ std::shared_ptr<const PlanEntry> PlanCache::find(const PlanKey& key) const {
 
 std::shared_ptr<const PlanEntry> PlanCache::insert(PlanKey key, std::shared_ptr<const PlanEntry> entry) {
   const std::lock_guard lock(insert_mutex_);
+  // A new table for each insertion: calls read the old one without a lock, and it is freed after its last
+  // reader.
   auto table = std::make_shared<Table>(*table_.load());
+  // Another thread may have made the same plan meanwhile. The first one is kept.
   if (const auto found = table->find(key); found != table->end()) return found->second;
   while (table->size() >= limit_) {
     table->erase(std::min_element(table->begin(), table->end(), [](const auto& a, const auto& b) {

@@ -33,10 +33,10 @@ struct PlanEntry {
 /// Everything that a plan depends on: sizes, strides and dtypes of the tensors, the numbers, the number of
 /// threads.
 using PlanKey = std::vector<int64_t>;
-/// Into `key`, whose memory is used again. False where an input is something that no plan can be made for.
+/// Into `key`, whose memory is used again. False if an input is something that no plan can be made for.
 bool make_key(const CallInputs& inputs, int threads, PlanKey& key);
 
-/// Thread-safe; finding takes no lock. The least recently used entry makes room.
+/// Thread-safe; finding takes no lock. The least recently used entry is dropped.
 class PlanCache {
  public:
   explicit PlanCache(size_t limit)

@@ -1,3 +1,8 @@
+// Makes the plan of one shape. One walk over the nodes: each becomes nothing (sizes, views and foldable
+// nodes are done here), a native step, or a step of ATen. The operators themselves say which sizes come out
+// and which results are views, run on tensors without data (ask()); so the planner needs no list of
+// operators for that, and a wrong declaration in a file is found before memory is laid out. Buffers get
+// their place last, when the first and last step of each are known.
 #include "compiler/executor/planner.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -110,6 +115,9 @@ void Planner::bind_inputs() {
 }
 
 void Planner::plan_node(const Node& node) {
+  // The order matters: numbers come first, because sizes of later nodes are computed from them; views
+  // before steps, because a view needs no step; folding before native steps, because a constant is cheaper
+  // than any kernel.
   if (try_list_node(node) || try_scalar_node(node)) return;
   if (!node.op()) throw NotPlannable(describe(node) + " is control flow");
   const MetaAnswer answer = ask(node);
@@ -191,7 +199,7 @@ bool Planner::try_view_node(const Node& node, const MetaAnswer& answer) {
     if (view.scalar_type() != base->dtype() || view.is_conj() != base->meta.is_conj() ||
         view.is_neg() != base->meta.is_neg()) {
       // Other elements in the same memory (view_as_real, lazy conjugates): ATen's business, which copies; not
-      // where somebody writes to it.
+      // if it is written to.
       if (writes_in_place_)
         throw NotPlannable(describe(node) + " views memory as another dtype, and the graph writes in place");
       return false;
@@ -316,6 +324,7 @@ void Planner::plan_results() {
     // Results never lie in the arena: what backs one is made anew for each run.
     Buffer& buffer = plan_->buffers[static_cast<size_t>(slot->buffer)];
     if (buffer.kind == Buffer::Kind::kArena) {
+      // A caller may keep a result for any time, while the arena belongs to the next run.
       buffer.kind = Buffer::Kind::kOutput;
       plan_->outputs.push_back({.buffer = slot->buffer});
     }
@@ -338,9 +347,12 @@ void Planner::settle_overwrites() {
     const int home = home_[static_cast<size_t>(each.source)];
     Buffer& source = plan_->buffers[static_cast<size_t>(home)];
     const bool in_arena = result.kind == Buffer::Kind::kArena && source.kind == Buffer::Kind::kArena;
+    // Equal sizes only: such a step reads and writes its elements at the same offsets.
     if (!in_arena || result.bytes != source.bytes || source.last != result.first) continue;
     if (home_[static_cast<size_t>(each.result)] != each.result) continue;  // has a home already
     home_[static_cast<size_t>(each.result)] = home;
+    // The operand may itself have moved into another buffer: homes form chains, and the one at the end
+    // lives as long as all of them.
     source.last = std::max(source.last, result.last);
   }
 }
@@ -387,6 +399,8 @@ void Planner::list_tensors() {
       const ResultPlan& result = plan_->results[i];
       if (result.kind == ResultPlan::Kind::kValue || result.slot.buffer != output.buffer) continue;
       ++users;
+      // Only a result that is the whole buffer can be written straight into a tensor of the caller
+      // (run_into).
       const bool whole =
           result.slot.meta.is_contiguous() && result.slot.meta.storage_offset() == 0 &&
           extent_bytes(result.slot.meta) == plan_->buffers[static_cast<size_t>(output.buffer)].bytes;

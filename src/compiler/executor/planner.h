@@ -60,7 +60,7 @@ struct Rows {
   int64_t k = 0;
   int64_t stride = 0;
 };
-/// Nothing where leading dimensions cannot be merged or the last one is not dense.
+/// Nothing if leading dimensions cannot be merged or the last one is not dense.
 std::optional<Rows> try_rows(const Slot& slot);
 
 class Planner {
@@ -71,13 +71,13 @@ class Planner {
 
   // For lowerings: what the node at hand has.
 
-  /// The tensor argument of that schema name; nullptr where it is None or absent.
+  /// The tensor argument of that schema name; nullptr if it is None or absent.
   const Slot* tensor(const Node& node, std::string_view name) const;
-  /// The tensor that a value is; nullptr where it is a number or a list.
+  /// The tensor that a value is; nullptr if it is a number or a list.
   const Slot* tensor_of(const Value* value) const { return planned(value).slot(); }
   /// The tensors of a Tensor[] argument.
   std::vector<Slot> tensor_list(const Node& node, std::string_view name) const;
-  /// The number, string or list of numbers of that schema name, the schema's default where it was not given.
+  /// The number, string or list of numbers of that schema name, the schema's default if it was not given.
   c10::IValue constant(const Node& node, std::string_view name) const;
   /// The weight behind a slot, or an undefined tensor where it is computed or may change.
   at::Tensor weight(const Slot& slot) const;
@@ -92,17 +92,17 @@ class Planner {
   /// The same with strides of the caller's choice; they must be dense.
   Operand define_strided(const Value* value, c10::ScalarType dtype, c10::IntArrayRef sizes,
                          c10::IntArrayRef strides);
-  /// A new float32 tensor [n, c, …] with the channels last. Where a cat of channels reads it, and all who
+  /// A new float32 tensor [n, c, …] with the channels last. If a cat of channels reads it, and all who
   /// read it take pixels at any distance, it lies in that cat's result already: its last stride says how far
   /// apart the pixels are.
   Slot define_image(const Value* value, c10::IntArrayRef sizes);
-  /// The result of a cat that define_image has put something into; false where there is none.
+  /// The result of a cat that define_image has put something into; false if there is none.
   bool try_define_cat(const Value* value);
   /// The same for a result that the step at hand gets from the dispatcher, whatever memory that is; `reason`
   /// goes to the report.
   Slot define_by_aten(const Node& node, const std::string& reason);
   /// The step at hand may write `result`, an output that it defined, over the operand at `source`, element by
-  /// element: that memory serves twice where nobody else reads the operand afterwards.
+  /// element: that memory is reused if nothing else reads the operand afterwards.
   void may_overwrite(const Operand& result, const Operand& source);
   /// Memory that the step at hand alone uses.
   Operand scratch(size_t bytes);
@@ -122,7 +122,7 @@ class Planner {
   bool try_list_node(const Node& node);
   bool try_fold(const Node& node);
   bool try_native(const Node& node, std::string& reason);
-  /// What the operator says of its results; an error where the graph declares them otherwise, or where there
+  /// What the operator says of its results; an error if the graph declares them otherwise, or if there
   /// is no memory for them.
   MetaAnswer ask(const Node& node) const;
   void require_declared(const Value* output, const at::Tensor& computed) const;

@@ -1,4 +1,4 @@
-// How the planner reads the arguments of nodes.
+// Planner: reading the arguments of nodes.
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "base/errors.h"

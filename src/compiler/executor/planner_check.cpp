@@ -1,4 +1,4 @@
-// What the planner believes of a graph: nothing that it cannot compute, or that a step does not compare.
+// The planner trusts no declaration of a graph: sizes and types are computed, or compared by a step.
 #include <algorithm>
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// Where results with the channels last are put: in memory of their own, or right where a cat of channels
+// Planner: memory of channels-last results, either their own or directly where a cat of channels
 // wants them.
 #include <algorithm>
 #include <array>
@@ -25,7 +25,7 @@ bool is_float_image(const Value* value, size_t rank) {
 
 }  // namespace
 
-/// The channel at which the value begins in the cat's result; nothing where that is no cat of channels.
+/// The channel at which the value begins in the cat's result; nothing if that is not a cat of channels.
 std::optional<int64_t> Planner::channel_in_cat(const Node& cat, const Value* value) const {
   const Argument* parts = cat.try_input("tensors");
   const size_t rank = value->meta()->sizes.size();

@@ -1,3 +1,4 @@
+// profile(): times the steps of a compiled model and computes their limits on this machine.
 #include "halftone/profile.h"
 
 #include <algorithm>

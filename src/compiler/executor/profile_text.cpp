@@ -1,3 +1,4 @@
+// Profiles as tables and as traces for Perfetto.
 #include <fmt/format.h>
 
 #include <algorithm>

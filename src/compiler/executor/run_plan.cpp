@@ -88,6 +88,8 @@ void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
 
 void run_steps_on(const Plan& plan, Frame& frame, Splitter& splitter, const NodeHook* hook) {
   frame.splitter = &splitter;
+  // Drops are sorted by step. They free tensors that ATen made as soon as their last reader has run, as
+  // eager does: a frame is kept between runs and would keep them otherwise.
   auto drop = plan.drops.begin();
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     run_step(*plan.steps[i], frame, hook);
@@ -128,7 +130,7 @@ void check_count(size_t given, size_t wanted) {
   fail(ErrorCode::kInvalidArgument, "{} outputs were given, the model has {}", given, wanted);
 }
 
-/// `wanted`: with the sizes and the dtype of the result; undefined where that is no tensor.
+/// `wanted`: with the sizes and the dtype of the result; undefined if that is not a tensor.
 void check_output(const at::Tensor& wanted, const at::Tensor& given, size_t index) {
   if (wanted.defined() != given.defined()) {
     fail(ErrorCode::kInvalidArgument, "output {}: {}", index,

@@ -1,5 +1,5 @@
 // One call through a plan: tensors in, steps, tensors out. Allocates nothing but results, and not those where
-// the caller brings them (steps of ATen do as they please).
+// the caller brings them (ATen steps may allocate).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -46,8 +46,8 @@ class CallInputs {
 std::vector<c10::IValue> run_plan(const Plan& plan, const CallInputs& inputs, int threads,
                                   const NodeHook* hook);
 
-/// The same with results written to `outputs`: one for each result, undefined where that is no tensor.
-/// kInvalidArgument where dtype, sizes or device are others; outputs that overlap an input or each other are
+/// The same with results written to `outputs`: one for each result, undefined if that is not a tensor.
+/// kInvalidArgument if dtype, sizes or device are others; outputs that overlap an input or each other are
 /// copied to at the end.
 void run_plan_into(const Plan& plan, const CallInputs& inputs, int threads,
                    const std::vector<at::Tensor>& outputs);

@@ -1,4 +1,4 @@
-// How much a node must move and multiply at least.
+// The least number of bytes and multiplications of a node.
 #include <algorithm>
 
 #include "compiler/executor/planner.h"

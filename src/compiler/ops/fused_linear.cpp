@@ -73,7 +73,7 @@ at::Tensor plain_linear(const FusedFormat& format, const at::Tensor& x, at::Tens
   return stack.at(0).toTensor();
 }
 
-/// Whether x is rows that are quantized already; kInvalidArgument where the rest does not go with it.
+/// Whether x is rows that are quantized already; kInvalidArgument if the rest does not go with it.
 bool check_rows(const at::Tensor& x, const OptionalTensor& x_scale, const OptionalTensor& x_zero_point,
                 const FusedFormat& format, at::IntArrayRef attributes) {
   if (x.dim() < 1) fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: x must have a dimension");

@@ -14,7 +14,7 @@ namespace halftone::ops {
 using OptionalTensor = std::optional<at::Tensor>;
 
 /// Rows (the last dimension) as 8-bit integers, by the rule of kernels/quantize_rows. q has x's sizes and is
-/// uint8, or int8 where symmetric; scale is float32 [rows], zero_point int32 [rows] (zeros where symmetric),
+/// uint8, or int8 where symmetric; scale is float32 [rows], zero_point int32 [rows] (zeros if symmetric),
 /// rows = x.numel() / x.size(-1). x: float32.
 struct QuantizedRows {
   at::Tensor q, scale, zero_point;
@@ -23,9 +23,9 @@ QuantizedRows quantize_rows(const at::Tensor& x, bool symmetric);
 /// scale · (q - zero_point), row by row.
 at::Tensor dequantize_rows(const QuantizedRows& rows);
 
-/// sum = x + residual (x where there is none); y = sum normalised over its last dimension:
-///   layer: (sum - mean) / sqrt(variance + eps) · gamma + beta      rms: sum / sqrt(mean of squares + eps) ·
-///   gamma + beta
+/// sum = x + residual (x if there is none); y = sum normalised over its last dimension:
+///   layer: (sum - mean) / sqrt(variance + eps) · gamma + beta
+///   rms:   sum / sqrt(mean of squares + eps) · gamma + beta
 /// q, scale, zero_point: the rows of y quantized. → (y, sum, q, scale, zero_point)
 using NormResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 NormResult norm(const at::Tensor& x, const OptionalTensor& residual, const OptionalTensor& gamma,
@@ -43,10 +43,12 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 /// x [..., k] floating point; or, with x_scale and x_zero_point [rows], rows that quantize_rows made (format
 /// "int8" only). `weight` holds the parts of W in the order of the plain operator's arguments, `attributes`
 /// its constants as integers:
-///   "fp32" [weight] []                                "int8_weight_only" [weight, scale] []
-///   "int8" [weight, scale] [weight_bits, symmetric_activations]
-///   "int4" [weight, scale(, zero_point)] [group_size, quantize_activations, in_features]
-///   "fp8"  [weight, scale] [quantize_activations, per_tensor]      "bf16" [weight] []
+///   "fp32"              [weight]                       []
+///   "bf16"              [weight]                       []
+///   "int8_weight_only"  [weight, scale]                []
+///   "int8"              [weight, scale]                [weight_bits, symmetric_activations]
+///   "int4"              [weight, scale(, zero_point)]  [group_size, quantize_activations, in_features]
+///   "fp8"               [weight, scale]                [quantize_activations, per_tensor]
 /// activation: "none", "relu", "gelu", "gelu_tanh", "silu".
 struct FusedLinear {
   at::Tensor x;
@@ -62,7 +64,7 @@ using FusedLinearResult = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Ten
 FusedLinearResult fused_linear(const FusedLinear& call);
 
 /// What a convolution does beside its tensors. stride, padding (on both sides), dilation and output_padding
-/// have one number for each spatial dimension; padding may have two where nothing is transposed: those in
+/// have one number for each spatial dimension; padding may have two if nothing is transposed: those in
 /// front, then those behind. activation: "none", "relu", "clamp" (to lo … hi), "gelu",
 /// "gelu_tanh", "silu", "hardswish", "sigmoid", "hardsigmoid".
 struct ConvNumbers {
@@ -84,7 +86,7 @@ at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, const OptionalTen
 
 namespace halftone {
 
-/// Registers the operators above in the dispatcher, once. Whoever reads or writes a graph that holds them
+/// Registers the operators above in the dispatcher, once. Code that reads or writes a graph with them
 /// calls this: a static library would otherwise drop the registration.
 void register_fused_operators();
 

@@ -1,4 +1,4 @@
-// Which values of a graph may share memory, and what happens to that memory.
+// Sets of values of a graph that may share memory, and the writes to that memory.
 #pragma once
 
 #include <unordered_map>
@@ -19,7 +19,8 @@ class AliasSets {
   bool is_input(const Value* value) const { return flags(value).input; }        ///< of the graph
   bool is_user_input(const Value* value) const { return flags(value).user_input; }
   bool any_written() const { return any_written_; }
-  /// Whether `copy`'s memory may become `original`'s: nobody writes to either, and no caller could tell.
+  /// Whether `copy`'s memory may become `original`'s: neither is written to, and no caller could see the
+  /// difference.
   bool may_merge(const Value* copy, const Value* original) const;
 
  private:

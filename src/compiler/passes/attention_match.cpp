@@ -24,7 +24,7 @@ Value* try_unflattened(const Value* value, const std::vector<SymExpr>& batch) {
   return same_batch && same(sizes[2], flat[1]) && same(sizes[3], flat[2]) ? x : nullptr;
 }
 
-// The operands of a matmul, bmm or baddbmm; nothing where what is added is scaled.
+// The operands of a matmul, bmm or baddbmm; nothing if what is added is scaled.
 std::optional<Product> try_operands(const Node* node) {
   if (node == nullptr) return std::nullopt;
   Product product;

@@ -31,7 +31,7 @@ class LinearFinder {
   }
 
  private:
-  // W [n, k] where `value` is Wᵀ, perhaps repeated for a batch; nullptr where it is none.
+  // W [n, k] where `value` is Wᵀ, perhaps repeated for a batch; nullptr if it is none.
   Value* try_transposed(Value* value) {
     if (value == nullptr || aliases_.is_written(value)) return nullptr;
     if (Node* expand = try_producer(value, {"aten::expand", "aten::expand_copy"})) {

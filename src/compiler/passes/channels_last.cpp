@@ -133,7 +133,7 @@ class LayoutMover {
     return false;
   }
 
-  /// One result that counts, which nobody writes to, and no other effect (batch norm in training has one).
+  /// One result that counts and is not written to, and no other effect (batch norm in training has one).
   bool is_plain(const Node& node) const {
     if (has_side_effects(node) || node.outputs().empty() || !node.output()->meta() ||
         aliases_.is_written(node.output()))
@@ -265,7 +265,7 @@ class LayoutMover {
     return order;
   }
 
-  /// A view of what the copy was made from has other strides: only where nobody could tell.
+  /// A view of the source of the copy has other strides: only if no reader depends on them.
   bool try_permute(Node& node) {
     Value* source = try_source(try_tensor(node, "self"));
     if (source == nullptr || aliases_.is_written(node.output()) || !strides_are_not_shown(node.output()))

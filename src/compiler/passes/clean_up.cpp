@@ -1,4 +1,4 @@
-// clean_up: what changes nothing in inference goes. A copy goes only where no caller and no writer could
+// clean_up: what changes nothing in inference goes. A copy goes only if no caller and no writer could
 // tell.
 #include <ATen/core/dispatch/Dispatcher.h>
 
@@ -56,10 +56,10 @@ bool asks_for_format(const Node& node) {
   return which == nullptr || *which != c10::MemoryFormat::Preserve;
 }
 
-// A copy of `x` that nobody could tell from it.
+// A copy of `x` that no reader can tell from it.
 bool is_needless_copy(const Node& node, const Value* x, const AliasSets& aliases) {
   if (!keeps_type(node, x) || !same_sizes(node.output(), x)) return false;
-  // contiguous() gives back its operand where it can; the others never do.
+  // contiguous() gives back its operand if it can; the others never do.
   if (!node.is("aten::contiguous") && !aliases.may_merge(node.output(), x)) return false;
   if (aliases.is_user_input(x)) return false;  // whose strides are the caller's
   const bool contiguous = node.is("aten::contiguous") || asks_for_format(node);

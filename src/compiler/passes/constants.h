@@ -16,7 +16,7 @@ class Constants {
   explicit Constants(PassContext& context);
 
   bool holds(const Value* value) const { return values_.contains(value); }
-  /// Undefined where the value is no constant.
+  /// Undefined where the value is not a constant.
   at::Tensor tensor(const Value* value) const;
   /// The number that an argument is: a literal, or a constant tensor without dimensions.
   std::optional<double> number(const Argument& argument) const;

@@ -1,7 +1,6 @@
-// fold_batch_norm: batch norm in inference after a convolution or linear with constant weights, which nobody
-// else reads:
-//   (x · W + b - mean) · s + beta, s = gamma / sqrt(variance + eps)   =   x · (W · s) + ((b - mean) · s +
-//   beta)
+// fold_batch_norm: batch norm in inference after a convolution or linear with constant weights whose result
+// has no other reader. With s = gamma / sqrt(variance + eps):
+//   (x · W + b - mean) · s + beta  =  x · (W · s) + ((b - mean) · s + beta)
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/rsqrt.h>

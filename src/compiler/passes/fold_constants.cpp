@@ -19,7 +19,7 @@ bool is_foldable(const Node& node, const Constants& constants, const AliasSets& 
   if (node.op() == nullptr || node.outputs().empty() || has_side_effects(node) ||
       node.op()->hasTag(at::Tag::nondeterministic_seeded))
     return false;
-  // Uninitialised memory is no constant.
+  // Uninitialised memory is not a constant.
   if (node.target().starts_with("aten::empty") || node.target().starts_with("aten::new_empty")) return false;
   for (const Value* output : node.outputs()) {
     if (output->type() != ValueType::kTensor || aliases.is_written(output) || aliases.is_returned(output))

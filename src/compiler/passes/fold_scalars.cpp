@@ -1,6 +1,7 @@
-// fold_scalars: numbers that a linear's result, which nobody else reads, is multiplied with, divided by or
-// moved by:
-//   (x · Wᵀ + b) · s = x · (W · s)ᵀ + b · s       (x · Wᵀ + b) + c = x · Wᵀ + (b + c)
+// fold_scalars: numbers that the result of a linear is multiplied with, divided by or moved by, if it has no
+// other reader:
+//   (x · Wᵀ + b) · s = x · (W · s)ᵀ + b · s
+//   (x · Wᵀ + b) + c = x · Wᵀ + (b + c)
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>

@@ -1,5 +1,5 @@
 // fold_zero_embedding: a table read with nothing but zeros (the token types of a single segment) gives its
-// first row everywhere. Where that is added to a tensor of the same sizes, the row itself is added.
+// first row everywhere. If that is added to a tensor of the same sizes, the row itself is added.
 #include <ATen/Functions.h>
 
 #include <algorithm>

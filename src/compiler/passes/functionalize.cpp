@@ -1,5 +1,5 @@
-// functionalize: operators that write to a fresh result nobody else reads become those that give a new one.
-// The other passes know only these, and the plan finds by itself what may be computed in place.
+// functionalize: operators that write to a fresh result without other readers become those that return a new
+// one. The other passes know only these, and the plan finds by itself what may be computed in place.
 #include "graph/functionalize.h"
 
 #include "compiler/passes/pass.h"

@@ -1,4 +1,5 @@
-// fuse_activation: relu, gelu and silu (also spelled x · sigmoid(x)) of a linear that nobody else reads.
+// fuse_activation: relu, gelu and silu (also spelled x · sigmoid(x)) of a linear whose result has no other
+// reader.
 #include "compiler/passes/alias.h"
 #include "compiler/passes/rewrite.h"
 

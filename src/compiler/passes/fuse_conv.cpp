@@ -1,6 +1,6 @@
 // fuse_conv: convolutions in float32 with constant weights become halftone::conv, plain and transposed ones,
 // in one to three dimensions. Its result has the channels last; a copy behind it restores the strides that
-// the graph promises, and channels_last, the pass after this one, moves those copies to where somebody needs
+// the graph promises, and channels_last, the pass after this one, moves those copies to the nodes that need
 // them. Zeros that were padded in front of a convolution become its own padding.
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
@@ -31,7 +31,7 @@ struct ConvCall {
   int64_t groups = 1;
 };
 
-/// One number for each dimension; `otherwise` where nothing is given.
+/// One number for each dimension; `otherwise` if nothing is given.
 std::optional<Integers> try_per_dimension(const Node& node, std::string_view name, size_t dims,
                                           int64_t otherwise) {
   if (is_absent(node, name)) return Integers(dims, otherwise);

@@ -1,4 +1,4 @@
-// fuse_conv_activation: the activation of a convolution (with its residual) that nobody else reads.
+// fuse_conv_activation: the activation of a convolution (with its residual) whose result has no other reader.
 #include <limits>
 
 #include "compiler/passes/alias.h"

@@ -1,4 +1,4 @@
-// fuse_conv_residual: the sum of a convolution, which nobody else reads, and a tensor of the same sizes that
+// fuse_conv_residual: the sum of a convolution without other readers and a tensor of the same sizes that
 // lies in memory as the convolution's result does.
 #include "compiler/passes/alias.h"
 #include "compiler/passes/summand.h"

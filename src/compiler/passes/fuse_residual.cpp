@@ -1,4 +1,4 @@
-// fuse_residual: the sum of a linear, which nobody else reads, and a tensor of the same sizes.
+// fuse_residual: the sum of a linear without other readers and a tensor of the same sizes.
 #include "compiler/passes/alias.h"
 #include "compiler/passes/summand.h"
 

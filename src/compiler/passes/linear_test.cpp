@@ -85,7 +85,7 @@ TEST(CanonicalLinear, RowsOfQuantizedLinearsAreNotFlattened) {
   expect_same_results(fused, {at::randn({2, 3, 4})}, 1e-5);
 }
 
-// A C++ Linear on rows of three dimensions is a product and a sum: the sum is no part of what quantize_
+// A C++ Linear on rows of three dimensions is a product and a sum: the sum is not part of what quantize_
 // takes.
 TEST(CanonicalLinear, QuantizedLinearsTakeTheBiasBehindThem) {
   const std::string text =

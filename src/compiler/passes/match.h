@@ -14,7 +14,7 @@
 
 namespace halftone::compiler {
 
-/// A list of constant integers, or one; nothing where it is something else.
+/// A list of constant integers, or one; nothing if it is something else.
 std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name);
 bool is_absent(const Node& node, std::string_view name);  ///< None or not given
 /// As an argument for a new node: the value, or None.
@@ -27,7 +27,7 @@ bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets)
 /// The node behind a value if it has that target; nullptr otherwise.
 Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets);
 
-size_t rank(const Value* value);    ///< 0 where nothing is known
+size_t rank(const Value* value);    ///< 0 if nothing is known
 bool is_float(const Value* value);  ///< a float32 tensor on the CPU, of known sizes
 /// Equal for every value of the symbols: the same structure, or the same number under several bindings.
 bool same(const SymExpr& a, const SymExpr& b);

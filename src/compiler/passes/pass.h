@@ -1,4 +1,4 @@
-// What a rewrite gets and gives. One rewrite a file; passes.h lists them all.
+// The interface of rewrites. One rewrite a file; passes.h lists them all.
 #pragma once
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ struct PassContext {
   }
 };
 
-/// True where something changed. Nodes that have become useless may be left behind: run_passes removes them.
+/// True if something changed. Nodes that have become useless may be left behind: run_passes removes them.
 using Rewrite = bool (*)(PassContext&);
 
 bool rewrite_functionalize(PassContext& context);

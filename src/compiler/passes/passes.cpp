@@ -13,7 +13,7 @@ namespace halftone::compiler {
 
 std::span<const Pass> all_passes() {
   static const std::vector<Pass> passes = {
-      {"functionalize", "gives a new result where an operator writes to one that nobody else reads",
+      {"functionalize", "operators that write to a result without other readers return a new one",
        rewrite_functionalize},
       {"clean_up",
        "removes dropout, detach and whatever changes nothing; checks that metadata already proves",

@@ -11,7 +11,7 @@ namespace halftone::compiler {
 
 struct Pass {
   std::string name;
-  std::string what;  ///< one line for people
+  std::string what;  ///< one-line description
   Rewrite rewrite;
 };
 
@@ -19,7 +19,7 @@ struct Pass {
 std::span<const Pass> all_passes();
 
 /// Runs all passes but the disabled ones (kInvalidArgument, with the nearest name, for unknown ones); dead
-/// nodes are removed and the graph is checked after each (kInternal where a pass broke it). `log` gets at
+/// nodes are removed and the graph is checked after each (kInternal if a pass broke it). `log` gets at
 /// least one line for each pass. Only the top graph is rewritten; subgraphs of cond and loops stay as they
 /// are.
 void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, SymbolRange>& ranges,

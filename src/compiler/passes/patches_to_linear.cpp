@@ -29,7 +29,7 @@ class PatchFinder {
     int64_t down, across;             ///< patches of an image
   };
 
-  /// `otherwise`: what the operator takes where nothing is given.
+  /// `otherwise`: what the operator takes if nothing is given.
   static bool is_pair(const Node& node, const char* name, const std::vector<int64_t>& wanted,
                       int64_t otherwise) {
     if (is_absent(node, name)) return wanted == std::vector<int64_t>{otherwise, otherwise};
@@ -56,7 +56,7 @@ class PatchFinder {
     return Patches{*channels, patch[0], patch[1], *height / patch[0], *width / patch[1]};
   }
 
-  /// [b, n, h, w] → [b, n, h·w] → [b, h·w, n], and nobody else looks.
+  /// [b, n, h, w] → [b, n, h·w] → [b, h·w, n], without other readers.
   Node* try_rows(const Value* image) const {
     Node* flat = only_user(image);
     const bool flattens = flat != nullptr && (flat->is("aten::flatten.using_ints") ||

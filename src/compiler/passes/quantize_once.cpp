@@ -38,7 +38,7 @@ std::vector<Readers> find_readers(const Graph& graph) {
   return all;
 }
 
-// The first of three outputs q, scale, zero_point of the node that makes x; -1 where it makes none or they
+// The first of three outputs q, scale, zero_point of the node that makes x; -1 if it makes none or they
 // are taken.
 int quantized_outputs(const Value* x, bool symmetric) {
   const Node* maker = try_producer(x, {"halftone::norm", "halftone::fused_linear"});

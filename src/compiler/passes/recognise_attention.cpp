@@ -27,7 +27,7 @@ class AttentionRewriter {
       auto found = node->is("aten::scaled_dot_product_attention")
                        ? try_operator(*node)
                        : try_match_attention(*node, constants_, context_);
-      // Other scales are nobody's, and what is masked then depends on how a kernel is written.
+      // Models do not use other scales, and the result for masked elements would depend on the kernel.
       if (found && found->scale > 0 && std::isfinite(found->scale)) try_replace(*found, *node);
     }
     if (found_ > 0) context_.note("{} attentions", found_);
@@ -139,7 +139,7 @@ class AttentionRewriter {
                restrider_.try_restride(match.result, LayoutChange::kPermuted, strides)) {
       context_.graph.replace_all_uses(match.result, fused->output());
     } else {
-      // Somebody downstream counts on the layout that was.
+      // A later node relies on the earlier layout.
       Node* copy = context_.graph.insert(
           &node, "aten::clone", {{"self", fused->output()}, {"memory_format", c10::MemoryFormat::Contiguous}},
           {{fused->output()->name() + "_copy", ValueType::kTensor,

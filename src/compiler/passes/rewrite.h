@@ -12,7 +12,7 @@ Node* replace_value(Value* old_value, Node* before, std::string_view target,
 
 /// Sets the operand of that schema name; it must have been given.
 void set_operand(Node& node, std::string_view name, Argument value);
-/// The named operand of the node, None where absent.
+/// The named operand of the node, None if absent.
 const Argument& operand(const Node& node, std::string_view name);
 
 /// The nodes as they are now: for walks that change the list.

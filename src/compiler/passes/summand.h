@@ -11,7 +11,7 @@ struct Summand {
 };
 
 /// The node of that target among the operands of an aten::add.Tensor, with the other operand as a residual
-/// that it could take: float32, of the same sizes, the node has none yet, its first output is read by nobody
+/// that it could take: float32, of the same sizes, the node has none yet, its first output is read by no one
 /// else, and `takes` agrees. The second operand is asked first: x + f(x) is how blocks are written, and f's
 /// product comes last.
 std::optional<Summand> try_summand(const Node& sum, std::string_view target,

@@ -90,7 +90,7 @@ class Trial {
   void set(const Value* value, c10::IValue result) { results_[value] = std::move(result); }
   const c10::IValue& result(const Value* value) const { return results_.at(value); }
 
-  /// Runs the view on meta tensors; throws where it cannot be.
+  /// Runs the view on meta tensors; throws if it cannot be.
   void run(const Node& node) {
     if (node.is("builtin::unpack")) {
       const auto parts = results_.at(node.input(0).value()).toTensorVector();

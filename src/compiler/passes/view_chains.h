@@ -15,7 +15,7 @@ size_t collapse_views(Graph& graph);
 /// What happens to the layout of a tensor that is about to change.
 enum class LayoutChange {
   kSpread,    ///< the order of the strides stays; rows lie further apart, as in a slice
-  kPermuted,  ///< the order changes: whoever copies the operand's layout would give another one
+  kPermuted,  ///< the order changes: an operator that keeps its operand's layout would give another one
 };
 
 using StridesFor = std::function<std::vector<int64_t>(const std::vector<int64_t>& sizes)>;
@@ -27,8 +27,8 @@ class Restrider {
   explicit Restrider(const Graph& graph);
 
   /// Whether every view of `root`, and of its views, still works if root has those strides (for sizes and
-  /// strides as numbers), and nobody else sees the difference: root is not returned, nobody writes to it.
-  /// Tried with meta tensors under several values of the symbols. Where true, the recorded strides of the
+  /// strides as numbers), and nothing else sees the difference: root is neither returned nor written to.
+  /// Tried with meta tensors under several values of the symbols. If true, the recorded strides of the
   /// views are brought up to date (to "not known" where only numbers are known).
   bool try_restride(Value* root, LayoutChange change, const StridesFor& strides) const;
 

@@ -18,7 +18,7 @@ class Core {
  public:
   Core(std::shared_ptr<const GraphModule> module, const BaselineOptions& options);
 
-  /// What serves these inputs; where a search is asked for and they are of a new shape, after it. `run` makes
+  /// What serves these inputs; if a search is asked for and they are of a new shape, after it. `run` makes
   /// one call.
   using RunOnce = std::function<void(const CompiledModel&)>;
   std::shared_ptr<const CompiledModel> model_for(const std::vector<c10::IValue>& inputs, const RunOnce& run);
@@ -30,7 +30,7 @@ class Core {
   /// Whether the weights that it was made from are still what they were: changes in place are seen by their
   /// versions.
   bool unchanged() const;
-  /// False where such changes cannot be seen.
+  /// False if such changes cannot be seen.
   bool can_be_shared() const { return can_be_shared_; }
 
  private:

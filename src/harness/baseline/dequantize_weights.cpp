@@ -1,3 +1,4 @@
+// dequantize_weights(): the rewrite for mixed_mm off.
 #include <ATen/core/Tensor.h>
 
 #include <map>

@@ -15,8 +15,8 @@ struct BaselineModel::State {
   std::shared_ptr<const Core> first;  ///< keeps graph() alive
   mutable std::atomic<std::shared_ptr<Core>> core;
 
-  /// Somebody else's core reads somebody else's weights: when those are changed in place, this model's are
-  /// not, and it gets a core of its own.
+  /// A core that belongs to another model reads that model's weights: when those are changed in place, this
+  /// model's are not, and it gets a core of its own.
   std::shared_ptr<Core> current() const {
     auto now = core.load();
     if (now->module() == module || now->unchanged()) return now;

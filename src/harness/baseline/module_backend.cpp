@@ -33,7 +33,7 @@ CompilerOptions names_of(const BaselineOptions& options) {
   return given;
 }
 
-/// At the first use: a backend that nobody asked for would stand in everybody's lists.
+/// At the first use: a backend that was not requested would appear in all lists.
 void register_baseline_backend() {
   static std::once_flag once;
   std::call_once(once, [] {

@@ -1,4 +1,4 @@
-// What the options make of compile(module): how many graphs, and when a parameter may change.
+// The effect of the options on compile(module): how many graphs, and when a parameter may change.
 #include <ATen/core/grad_mode.h>
 #include <torch/nn/modules/linear.h>
 

@@ -1,3 +1,4 @@
+// optimize_ctx(): quantizes a model before its first iteration, and marks it.
 #include "halftone/optimize_ctx.h"
 
 #include <fmt/ranges.h>

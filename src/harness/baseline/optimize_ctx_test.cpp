@@ -1,4 +1,4 @@
-// optimize_ctx(): quantizes once, whoever calls, and gives what quantize_ gives.
+// optimize_ctx(): quantizes once, whichever thread calls, and gives the result of quantize_.
 #include "halftone/optimize_ctx.h"
 
 #include <ATen/core/grad_mode.h>

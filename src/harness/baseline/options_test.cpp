@@ -1,4 +1,4 @@
-// The presets' values are the seeds', and options go by name.
+// The presets have the values of torchao's benchmarks, and options go by name.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What options that are off do to a graph before it is compiled.
+// Rewrites of a graph before it is compiled, for options that are off.
 #pragma once
 
 #include <string>

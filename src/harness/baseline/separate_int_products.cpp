@@ -1,3 +1,4 @@
+// separate_int_products(): the rewrite for fuse_int_mm_with_mul off.
 #include "compiler/ops/ops.h"
 #include "compiler/passes/rewrite.h"
 #include "harness/baseline/rewrites.h"

@@ -1,3 +1,4 @@
+// Appends rows to a CSV file under a lock, and repairs a line that a crash cut off.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,7 +20,7 @@ class LockedFile {
  public:
   explicit LockedFile(const std::string& path) : path_(path) {
     while (!open_and_lock()) {
-      // The file was replaced between open and lock, by an update: the lock is on a file that nobody sees.
+      // The file was replaced between open and lock, by an update: the lock is on a file without a name.
       ::close(fd_);
     }
   }

@@ -42,7 +42,7 @@ void expect_mended(const std::string& path, const std::vector<BenchRow>& rows, s
   std::ofstream(path, std::ios::binary) << whole.substr(0, size);
   const BenchCsv read = read_bench_csv(path);
   const std::vector<std::string> notes = append(path, full_row("next"));
-  // Without its line end, a line is beyond doubt only where its error is empty.
+  // Without its line end, a line is beyond doubt only if its error is empty.
   const bool survives = size == whole.size() || (size + 1 == whole.size() && rows[1].error.empty());
   const bool cut = size > keep && !survives;
   EXPECT_EQ(notes.size(), cut ? 1U : 0U);

@@ -1,3 +1,4 @@
+// check_bench(): results against expectations.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,3 +1,4 @@
+// compare_bench(): two runs as a table.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -106,7 +107,7 @@ std::string compared_means(const std::vector<std::pair<const BenchRow*, const Be
   return "\n" + render_table(columns, rows, width);
 }
 
-/// "1.75x ±0.05": with the farther end of the interval; "±?" where there were too few rounds for one.
+/// "1.75x ±0.05": with the farther end of the interval; "±?" if there were too few rounds for one.
 std::string speedup_of(const BenchRow& row) {
   if (!row.speedup || !row.speedup_low) return fixed(row.speedup, 3, "x");
   if (!row.speedup_high) return fmt::format("{:.2f}x ±?", *row.speedup);
@@ -114,7 +115,7 @@ std::string speedup_of(const BenchRow& row) {
                      std::max(*row.speedup - *row.speedup_low, *row.speedup_high - *row.speedup));
 }
 
-/// What the speed-ups rest on; nothing where none was measured.
+/// What the speed-ups rest on; nothing if none was measured.
 std::string rounds_of(std::span<const BenchRow> rows) {
   int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
   for (const BenchRow& row : rows) {

@@ -28,10 +28,10 @@ struct CsvDocument {
 /// for a quote inside of a bare cell, text after a closing quote and a lone "\r".
 CsvDocument parse_csv(std::string_view text, std::string_view file);
 
-/// The cell as it stands in a file: in quotes where it has to be, or `always`.
+/// The cell as it stands in a file: in quotes if it has to be, or `always`.
 std::string csv_cell(std::string_view text, bool always_quoted = false);
 
-/// With a ' in front where a spreadsheet would take the text for a formula, or where it begins with a ' that
+/// With a ' in front if a spreadsheet would take the text for a formula, or if it begins with a ' that
 /// csv_unguarded() would take off: csv_unguarded(csv_guarded(x)) == x for every x.
 std::string csv_guarded(std::string_view text);
 std::string_view csv_unguarded(std::string_view text);

@@ -34,7 +34,7 @@ std::span<const Field<T>> fields_of();
 template <typename T>
 std::string problem_of(const T& object, const Field<T>& field);
 
-/// kInvalidArgument where a row could not be read again. Layers and plan included.
+/// kInvalidArgument if a row could not be read again. Layers and plan included.
 void check_writable(const BenchRow& row);
 
 }  // namespace halftone

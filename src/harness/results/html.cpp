@@ -1,3 +1,4 @@
+// The HTML report: one file, its scripts allowed by hash.
 #include <array>
 #include <span>
 

@@ -1,3 +1,4 @@
+// Results as JSON.
 #include "base/json.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Geometric means of results.
 #include <cmath>
 #include <map>
 #include <tuple>

@@ -1,4 +1,4 @@
-// Names that are markup, formulas, control codes or broken text, through every way out of the room.
+// Names that are markup, formulas, control codes or broken text, through every output of the component.
 #include <gmock/gmock.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The room's functions on files, for tests in other languages and for the script that makes the sample
+// The component's functions on files, for tests in other languages and for the script that makes the sample
 // report.
 #include <cstdio>
 #include <map>

@@ -1,4 +1,4 @@
-// What makes two rows results of the same thing.
+// The key of a row: rows with equal keys are results of the same configuration.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace halftone {
 using RowKey = std::tuple<std::string, std::string, std::string, std::string, int64_t, std::string>;
 
 RowKey key_of(const BenchRow& row);             ///< name, mode, scheme, backend, batch, device
-std::string describe_key(const BenchRow& row);  ///< for people; safe to print
+std::string describe_key(const BenchRow& row);  ///< for display; safe to print
 
 /// Rows by key. Later rows of a key replace earlier ones (a file that was appended to holds the newest last);
 /// those that were replaced are put into `replaced`.

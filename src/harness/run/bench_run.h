@@ -21,7 +21,7 @@ void run_inference(BenchRun& run);
 void run_training(BenchRun& run);
 
 /// What a call holds in memory at most: `weights` and what `work` added. Memory that earlier work left free
-/// is given back first. GB; nothing where the system does not say it.
+/// is given back first. GB; nothing if the system does not say it.
 std::optional<double> peak_gigabytes(int64_t weights, const std::function<void()>& work);
 
 /// Seconds that `work` took.

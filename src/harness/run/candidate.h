@@ -1,4 +1,4 @@
-// What a job compares with eager in inference: the graph, quantized as the scheme says, compiled as the
+// The candidate of a job in inference: the graph, quantized as the scheme says, compiled as the
 // backend does.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a benchmark job asks for, checked and spelled out.
+// A benchmark job, checked and with all defaults filled in.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,4 @@
-// What the layers of a compiled model cost, and what quantizing did to them.
+// Times of the layers of a compiled model, and their errors from quantization.
 #pragma once
 
 #include "halftone/bench.h"
@@ -6,7 +6,7 @@
 
 namespace halftone {
 
-/// Fills layers and plan of the row. Nothing where another backend than Halftone's runs.
+/// Fills layers and plan of the row. Nothing if another backend than Halftone's runs.
 ///
 /// A layer's time is that of all its steps. Its error is 1 - cosine of its output in the quantized graph to
 /// its output in fp32: what the layers before it did counts too.

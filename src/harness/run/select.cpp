@@ -1,4 +1,4 @@
-// Which models of a suite run.
+// Selects the models of a suite that run.
 #include <algorithm>
 #include <charconv>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Shared by the tests of this room.
+// Shared by the tests of this folder.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What the files of this folder share: one function a model, and the parts that several models are made of.
+// Shared by the files of this folder: one function a model, and the parts that several models are made of.
 #pragma once
 
 #include <torch/nn/modules/activation.h>

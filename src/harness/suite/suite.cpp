@@ -1,3 +1,4 @@
+// The built-in models of the benchmark suite.
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// attention: the table, and the driver. A unit is one head and up to kMostBlocks blocks of its rows; it
+// packs the head's keys and values once and takes its rows through scores, softmax and values, kChunk
+// blocks at a time, so that the scores are never in memory as a whole. Beyond kAttentionKeys keys, blocks
+// of keys pass with the online softmax: each block of keys may raise a row's maximum, and then everything
+// summed before is multiplied by exp(old - new), the factor `before` of the next values step.
 #include "kernels/attention/attention.h"
 
 #include <algorithm>
@@ -51,6 +56,7 @@ AttentionProblem merge_heads(const AttentionProblem& p) {
   if (p.m != 1) return merged;
   merged.heads = p.kv_heads;
   merged.m = p.kv_heads == 0 ? 0 : p.heads / p.kv_heads;
+  // One row sees a prefix of the keys: causal is then only a smaller n, and the merged rows need no mask.
   if (p.causal) merged.n = std::clamp<int64_t>(p.causal_offset + 1, 0, p.n);
   merged.causal = false;
   return merged;
@@ -84,6 +90,8 @@ struct Plan {
     units_per_head = (blocks.count() + blocks_per_unit - 1) / blocks_per_unit;
     units = heads * units_per_head;
     const int64_t work = blocks_per_unit * kAttentionRows * p.n * (p.d + p.dv) + 1;
+    // Several small units make one task: neighbours may share a kv head, whose packed keys then stay valid
+    // (see `packed` in attention()).
     const int64_t enough = std::max<int64_t>(1, kWorkPerTask / work);
     units_per_task =
         threads == 1 ? std::max<int64_t>(units, 1) : std::min(enough, std::max<int64_t>(units, 1));
@@ -151,6 +159,7 @@ struct Unit {
     for (int64_t b = first_block; b < last_block && !few; ++b) {
       kernel.pack_queries(q(begin(b)), args.q_strides.row, count(b), p.d, s.queries + begin(b) * p.d);
     }
+    // Also without any key: rows that see none get zeros from the first pass.
     for (int64_t key = 0; key == 0 || key < keys; key += plan.keys) {
       if (!few && !packed_already) pack(key, std::min(plan.keys, p.n - key));
       for (int64_t b = first_block; b < last_block; b += kChunk) {
@@ -319,6 +328,7 @@ void attention(const AttentionKernel& kernel, const AttentionProblem& problem, c
                       head % p.heads, first,   std::min(plan.blocks.count(), first + plan.blocks_per_unit)};
       const int64_t kv = unit.batch * p.kv_heads + unit.kv_head();
       unit.run(kv == packed);
+      // With more than one block of keys the scratch holds only the last one.
       packed = p.n <= plan.keys ? kv : -1;
     }
   });

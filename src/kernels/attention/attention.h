@@ -1,12 +1,17 @@
 // attention: fused scaled-dot-product attention, all in single precision.
 //
-//   q [batch][heads][m][d], k [batch][kv_heads][n][d], v [batch][kv_heads][n][dv]; head h reads kv head h ·
-//   kv_heads / heads a[i][j] = scale · Σ_c q[i][c] · k[j][c] + mask[i][j];   p[i] = softmax of a[i]; y[i][c]
-//   = Σ_j p[i][j] · v[j][c]
+//   q [batch][heads][m][d]
+//   k [batch][kv_heads][n][d]      head h reads kv head h · kv_heads / heads
+//   v [batch][kv_heads][n][dv]
 //
-// mask: float, added; or bytes like PyTorch's boolean mask: 0 adds -inf, anything else nothing. causal: row i
-// sees only keys j <= i + causal_offset. 0 is aten's is_causal (aligned at the top left, also where n > m); n
-// - m aligns the last row with the last key, as a decoder with a cache of n - m earlier keys needs.
+//   a[i][j] = scale · Σ_c q[i][c] · k[j][c] + mask[i][j]
+//   p[i]    = softmax of a[i]
+//   y[i][c] = Σ_j p[i][j] · v[j][c]
+//
+// mask: float, added; or bytes like PyTorch's boolean mask: 0 adds -inf, any other value adds nothing.
+// causal: row i sees only keys j <= i + causal_offset. 0 is aten's is_causal (aligned at the top left, also
+// if n > m); n - m aligns the last row with the last key, as a decoder with a cache of n - m earlier keys
+// needs.
 //
 // Up to kAttentionKeys keys a row's scores are kept whole and its softmax is exact; beyond, blocks of keys
 // pass with a running maximum and sum (online softmax). Bound, e = 2^-24, D = max over the keys that are not

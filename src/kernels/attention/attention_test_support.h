@@ -10,7 +10,7 @@
 
 namespace halftone::kernels::testing {
 
-/// Those that run here, and the AVX-512 one through SIMDe where there is one.
+/// Those that run here, and the AVX-512 one through SIMDe if there is one.
 inline std::vector<AttentionKernel> test_attention_kernels() {
   std::vector<AttentionKernel> kernels = runnable(attention_kernels());
 #if defined(HALFTONE_EMULATED_KERNELS)

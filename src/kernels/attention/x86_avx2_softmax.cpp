@@ -11,6 +11,8 @@ namespace {
 inline __m256 exp_negative8(__m256 x) {
   const __m256 magic = _mm256_set1_ps(12582912.0f + 127.0f);  // 1.5 · 2^23, so that the last place is 1
   const __m256 t = _mm256_fmadd_ps(x, _mm256_set1_ps(1.44269504088896341f), magic);
+  // t is x / ln 2 rounded to an integer n, because its last place is 1; with 127 added its lowest bits are
+  // already the exponent field of 2^n.
   const __m256 n = _mm256_sub_ps(t, magic);
   const __m256 r = _mm256_fnmadd_ps(n, _mm256_set1_ps(0.69314718055994531f), x);
   __m256 p = _mm256_set1_ps(0.0083124f);
@@ -111,6 +113,8 @@ void attention_softmax_avx2(const AttentionSoftmaxStep& s) {
   for (int r = 0; r < s.count; ++r) {
     const float sum = exp_and_sum(s.rows + r * s.stride, scores_of(s, r), s.used, base[r]);
     s.before[r] = before[r];
+    // The same factor that the values step applies to the result so far: sum and result stay relative to
+    // one maximum.
     s.sum[r] = s.sum[r] * before[r] + sum;
   }
 }

@@ -8,7 +8,7 @@
 namespace halftone::kernels {
 namespace {  // NOLINT(google-build-namespaces)
 
-/// R rows with a panel of keys. Where the panel is one vector, even and odd columns have sums of their own:
+/// R rows with a panel of keys. If the panel is one vector, even and odd columns have sums of their own:
 /// six would wait for each other.
 template <typename W, int R>
 void scores(const AttentionScoresStep& s) {

@@ -2,7 +2,7 @@
 //
 //   x [m][k] fp32 or bf16;  W [n][k] bf16;  s[i][j] = Σ_k x[i][k] · w[j][k]; then the epilogue (epilogue.h)
 //
-// Both are widened exactly, nothing else is rounded to bfloat16 (the output only where it is asked for): this
+// Both are widened exactly, nothing else is rounded to bfloat16 (the output only if it is asked for): this
 // is fp32_linear on the widened numbers, with half the bytes to read. A weight becomes a float in a register,
 // by a shift or a mask that no multiply-add waits for. Bound, with e = 2^-24:
 //   |s - exact| <= (k + 4) · e · Σ_k |x · w|.

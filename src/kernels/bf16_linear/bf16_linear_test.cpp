@@ -19,15 +19,8 @@ using testing::Random;
 std::vector<Bf16LinearKernel> test_kernels() {
   std::vector<Bf16LinearKernel> kernels = testing::runnable(bf16_linear_kernels());
 #if defined(HALFTONE_EMULATED_KERNELS)
-  if (machine_isa() >= Isa::kAvx2) {
-    for (Bf16LinearKernel kernel : bf16_linear_kernels()) {
-      if (kernel.multiply != bf16_multiply_avx512vnni) continue;
-      kernel.name = "bf16_linear_f32bf16_12x32_avx512vnni_emulated";
-      kernel.isa = Isa::kAvx2;
-      kernel.multiply = bf16_multiply_avx512vnni_emulated;
-      kernels.push_back(kernel);
-    }
-  }
+  testing::add_emulated(kernels, bf16_linear_kernels(), &Bf16LinearKernel::multiply, bf16_multiply_avx512vnni,
+                        bf16_multiply_avx512vnni_emulated, "bf16_linear_f32bf16_12x32_avx512vnni_emulated");
 #endif
   return kernels;
 }

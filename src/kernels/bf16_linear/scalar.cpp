@@ -1,3 +1,4 @@
+// bf16_linear in plain C++, for every machine: the reference of the other kernels.
 #include "kernels/bf16_linear/kernels.h"
 #include "kernels/fp32_linear/scalar_multiply.h"
 

@@ -1,3 +1,4 @@
+// The public list of kernels (halftone/kernels.h).
 #include "cpu/isa.h"
 #include "halftone/kernels.h"
 #include "kernels/catalog/catalog.h"

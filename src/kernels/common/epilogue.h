@@ -1,4 +1,5 @@
-// What happens to a linear's sums on their way to memory: bias, activation, residual, output format.
+// The epilogue of a linear, applied to its sums before they are stored: bias, activation, residual, output
+// format.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,10 @@ struct Epilogue {
 };
 
 /// The scalar forms, which are also the definitions:
-///   relu max(x, 0) · gelu_erf x·Φ(x) · gelu_tanh x·σ(2·sqrt(2/π)·(x + 0.044715·x³)) · silu x·σ(x).
+///   relu       max(x, 0)
+///   gelu_erf   x · Φ(x)
+///   gelu_tanh  x · σ(2 · sqrt(2/π) · (x + 0.044715 · x³))
+///   silu       x · σ(x)
 /// NaN gives NaN. -inf gives NaN for the last three, as 0 · inf does in PyTorch.
 float activate(float x, Activation activation);
 

@@ -9,7 +9,7 @@ namespace halftone::kernels {
 
 /// Borrowed: w [n][stride] in [-8, 7], scale [n][groups], zero_point [n][groups] in [-8, 7] or none. A
 /// weight is (w - zero_point) * scale; formats that count from 0 to 15 subtract 8 from both. The last group
-/// is shorter where `group` does not divide k: packed blocks have whole groups, filled up with weights of
+/// is shorter if `group` does not divide k: packed blocks have whole groups, filled up with weights of
 /// zero.
 struct Int4Weights {
   const int8_t* w = nullptr;

@@ -2,10 +2,9 @@
 //
 // A table is a constexpr array, best kernel first and the scalar one, which takes every problem, last. An
 // entry has at least
-//   const char* name;                          // operation_types_tile_instruction-set
-//   Isa isa;                                   // the level it needs
-//   const char* (*refuse)(const Problem&);     // nullptr if it takes the problem, else the reason (a
-//   literal)
+//   const char* name;                       // operation_types_tile_instruction-set
+//   Isa isa;                                // the level it needs
+//   const char* (*refuse)(const Problem&);  // nullptr if it takes the problem, else the reason (a literal)
 // Tests and benchmarks loop over the table; nothing else knows a kernel by name.
 #pragma once
 

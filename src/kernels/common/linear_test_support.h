@@ -1,4 +1,4 @@
-// What the tests of several linears ask in the same way.
+// Shared by the tests of several linears.
 #pragma once
 
 #include "cpu/thread_pool.h"

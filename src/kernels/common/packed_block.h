@@ -16,12 +16,12 @@ struct PackedHeader {
   char magic[8];  ///< says whose layout follows
   uint32_t version;
   uint32_t tile_n;           ///< columns of a panel
-  uint32_t group;            ///< neighbouring k that share a scale; 0 where an operation has no groups
+  uint32_t group;            ///< neighbouring k that share a scale; 0 if an operation has no groups
   uint32_t has_zero_points;  ///< 0 or 1
   int64_t n;
   int64_t k;
   uint32_t format;  ///< the operation's own, such as a Float8Format or a number of bits
-  uint32_t tile_k;  ///< k that are neighbours in a panel; 0 where the layout says it all
+  uint32_t tile_k;  ///< k that are neighbours in a panel; 0 if the layout says it all
   uint8_t padding[16];
 };
 static_assert(sizeof(PackedHeader) == 64);

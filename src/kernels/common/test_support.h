@@ -1,4 +1,4 @@
-// What the kernel tests share: buffers that end at a page nobody may touch, a small generator, the kernels
+// Shared by the kernel tests: buffers that end at an unreadable page, a small generator, the kernels
 // that run here.
 #pragma once
 
@@ -6,7 +6,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <mutex>
 #include <random>
@@ -17,6 +19,7 @@
 
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
+#include "kernels/common/epilogue.h"
 
 namespace halftone::kernels::testing {
 
@@ -129,6 +132,38 @@ std::vector<Kernel> runnable(std::span<const Kernel> table) {
     if (kernel.isa <= machine_isa()) kernels.push_back(kernel);
   }
   return kernels;
+}
+
+/// Adds the entry of `table` whose `member` is `wide`, with `emulated` in its place: an AVX-512 kernel on a
+/// machine that has only AVX2.
+template <typename Kernel, typename Function>
+void add_emulated(std::vector<Kernel>& kernels, std::span<const Kernel> table, Function* Kernel::*member,
+                  Function* wide, Function* emulated, const char* name) {
+  if (machine_isa() < Isa::kAvx2) return;
+  for (Kernel kernel : table) {
+    if (kernel.*member != wide) continue;
+    kernel.name = name;
+    kernel.isa = Isa::kAvx2;
+    kernel.*member = emulated;
+    kernels.push_back(kernel);
+  }
+}
+
+/// The definition of an activation, in double precision.
+inline double exact_activation(double x, Activation activation) {
+  switch (activation) {
+    case Activation::kNone:
+      return x;
+    case Activation::kRelu:
+      return std::max(x, 0.0);
+    case Activation::kGeluErf:
+      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
+    case Activation::kGeluTanh:
+      return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
+    case Activation::kSilu:
+      return x / (1.0 + std::exp(-x));
+  }
+  return 0;
 }
 
 /// Every table keeps this order: best first, scalar last, names that end with the level, no name twice.

@@ -1,4 +1,4 @@
-// How a linear's rows and panels are cut into tasks for threads and caches; the same for every linear.
+// Cuts a linear's rows and panels into tasks for threads and caches; the same for every linear.
 #pragma once
 
 #include <algorithm>

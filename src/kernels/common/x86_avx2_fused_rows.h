@@ -54,7 +54,7 @@ inline void fused_block(const FusedSpan& s, const float* x, const unsigned char*
   }
 }
 
-/// All of k; P panels at once where so many are left, else one.
+/// All of k; P panels at once if so many are left, else one.
 template <typename Weights, int R, int P>
 void fused_rows(const FusedSpan& s, const float* rows) {
   for (int i = 0; i < s.panels * R; ++i) {

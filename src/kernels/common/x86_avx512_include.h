@@ -1,4 +1,4 @@
-// The AVX-512 intrinsics: the compiler's, or SIMDe's emulation where a file is built a second time for tests
+// The AVX-512 intrinsics: the compiler's, or SIMDe's emulation if a file is built a second time for tests
 // on machines that lack AVX-512 (HALFTONE_EMULATE_AVX512, compiled for AVX2 only).
 #pragma once
 

@@ -3,7 +3,7 @@
 //
 // Activations are channels last, [batch][depth][height][width][channels]; a 2d convolution has depth 1, a 1d
 // one depth and height 1. With o the output and t the tap position in one dimension,
-//   convolution  reads the input at  i = o · stride - pad + t · dilation
+//   convolution  reads the input at     i = o · stride - pad + t · dilation
 //   transposed   adds to the output at  o = i · stride - pad + t · dilation
 // What lies outside of the input contributes nothing.
 #pragma once

@@ -14,22 +14,6 @@ namespace {
 using testing::Guarded;
 using testing::Random;
 
-double exact(double x, Activation a) {
-  switch (a) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kGeluErf:
-      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::kGeluTanh:
-      return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kSilu:
-      return x / (1.0 + std::exp(-x));
-  }
-  return 0;
-}
-
 void expect_within_bound(const Guarded<float>& x) {
   SerialSplitter serial;
   for (const ElementwiseKernel& kernel : testing::runnable(elementwise_kernels())) {
@@ -37,7 +21,7 @@ void expect_within_bound(const Guarded<float>& x) {
       Guarded<float> y(x.size(), -7.0f);
       activate_all(kernel, x.data(), y.data(), x.size(), a, serial);
       for (int64_t i = 0; i < x.size(); ++i) {
-        const double want = exact(x[i], a);
+        const double want = testing::exact_activation(x[i], a);
         ASSERT_LE(std::abs(y[i] - want), kActivationRelative * std::abs(want) + kActivationAbsolute)
             << kernel.name << " activation " << static_cast<int>(a) << " at x = " << x[i] << ": " << y[i]
             << " for " << want;
@@ -68,7 +52,7 @@ TEST(Elementwise, ActivationsAreWithinTheirBoundEverywhere) {
       Guarded<float> y(wide.size());
       activate_all(kernel, wide.data(), y.data(), wide.size(), a, serial);
       for (int64_t i = 0; i < wide.size(); ++i) {
-        const double want = exact(wide[i], a);
+        const double want = testing::exact_activation(wide[i], a);
         if (std::isnan(want)) continue;
         ASSERT_LE(std::abs(y[i] - want), kActivationRelative * std::abs(want) + kActivationAbsolute)
             << kernel.name << " " << static_cast<int>(a) << " x = " << wide[i] << " gives " << y[i];

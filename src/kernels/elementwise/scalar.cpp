@@ -1,3 +1,4 @@
+// elementwise in plain C++, for every machine: the reference of the other kernels.
 #include "kernels/elementwise/kernels.h"
 
 namespace halftone::kernels {

@@ -1,12 +1,14 @@
 // embedding_rows: rows of a quantized table, picked by index, as floats.
 //
-//   table [rows][width] of integers q, int8 or int4; for each row and each group of 32, 64, 128 or 256
-//   neighbouring columns (or the whole row) a scale s and optionally a zero point z: y[i][c] =
-//   (q[index[i]][c] - z[index[i]][c / group]) · s[index[i]][c / group],  rounded once more for bfloat16
+//   table [rows][width]  integers q, int8 or int4; for each row and each group of 32, 64, 128 or 256
+//                        neighbouring columns (or the whole row) a scale s and optionally a zero point z
+//
+//   y[i][c] = (q[index[i]][c] - z[index[i]][c / group]) · s[index[i]][c / group]
+//                                                                      rounded once more for bfloat16
 //
 // q - z is exact and multiplied once, so the result is the same bit for bit on every instruction set. Scales
-// are used as they are: NaN and infinities go where IEEE arithmetic takes them. Layout: the table is read
-// where it lies (a mapped file, say), no packing; int4 rows come from pack_int4_rows (pack.h): two columns a
+// are used as they are: NaN and infinities go where IEEE arithmetic takes them. Layout: the table is read in
+// place (in a mapped file, say), without packing; int4 rows come from pack_int4_rows (pack.h): two columns a
 // byte, the even one in the lower four bits, two's complement; a row of odd width ends with a half-used byte.
 #pragma once
 
@@ -26,7 +28,7 @@ struct EmbeddingRowsProblem {
   int64_t rows = 0;   ///< rows of the table
   int64_t width = 0;
   EmbeddingFormat format = EmbeddingFormat::kInt8;
-  /// Columns that share a scale: 32, 64, 128 or 256, fewer in the last group where it does not divide the
+  /// Columns that share a scale: 32, 64, 128 or 256, fewer in the last group if it does not divide the
   /// width; 0 for the whole row.
   int group = 0;
 

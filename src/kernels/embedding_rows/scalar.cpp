@@ -1,3 +1,4 @@
+// embedding_rows in plain C++, for every machine: the reference of the other kernels.
 #include "kernels/embedding_rows/kernels.h"
 
 namespace halftone::kernels {

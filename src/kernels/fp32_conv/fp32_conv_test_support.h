@@ -52,7 +52,7 @@ inline ConvShape conv_shape_2d(int64_t in_channels, int64_t out_channels, int64_
   return s;
 }
 
-/// Input, weights, bias and residual of one convolution, in buffers that end at a page nobody may touch.
+/// Input, weights, bias and residual of one convolution, in buffers that end at an unreadable page.
 struct ConvLayer {
   ConvShape s;
   Guarded<float> x, w, bias, residual;

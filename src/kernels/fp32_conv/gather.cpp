@@ -1,4 +1,4 @@
-// Where the taps of output pixels read the input.
+// The input pixels that the taps of output pixels read.
 #include <algorithm>
 
 #include "kernels/fp32_conv/drivers.h"

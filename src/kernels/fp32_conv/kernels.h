@@ -1,4 +1,5 @@
-// What fp32_conv's drivers ask of an instruction set, and the functions of each. Contract: fp32_conv.h.
+// The functions that fp32_conv's drivers need from an instruction set, and those of each. Contract:
+// fp32_conv.h.
 #pragma once
 
 #include "kernels/fp32_conv/fp32_conv.h"

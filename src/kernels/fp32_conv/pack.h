@@ -1,4 +1,4 @@
-// How fp32_conv's packed weights are laid out, for its drivers. After a PackedHeader:
+// Layout of fp32_conv's packed weights, for its drivers. After a PackedHeader:
 //   gemm       [group][panel][tap][channel][tile_n]; taps of a transposed convolution phase by phase
 //   depthwise  [tap][input channel of the group][output channels, padded to tile_n]
 //   winograd   [(m + 2)²][panel][channel][tile_n]

@@ -15,7 +15,9 @@ namespace halftone::kernels {
 namespace {
 
 constexpr int64_t kChunkBytes = 6 << 20;  // transformed patches and products of a chunk
+// A chunk reads all transformed weights: smaller ones would read them for too little work.
 constexpr int64_t kLeastChunkTiles = 36;
+// Input channels of a slab: its part of a panel stays in the first-level cache while all tiles pass.
 constexpr int64_t kProductSteps = 256;
 constexpr int kMostPatch = 36;
 
@@ -77,6 +79,8 @@ class WinogradRun {
           for (int64_t t = count * part / parts; t < count * (part + 1) / parts; ++t) f(t);
         });
       };
+      // Three rounds with a barrier after each: a product needs all tiles of its place, a tile needs all
+      // places.
       for_tiles([&](int64_t t) { transform_input(first + t, t); });
       const int64_t places = int64_t{plan_.n} * plan_.n;
       splitter.run(places, [&](int64_t place, int) { multiply(place, count); });
@@ -104,6 +108,7 @@ class WinogradRun {
       for (int j = 0; j < plan_.n; ++j) {
         const int64_t y = at.y - s.pad[1] + i, x = at.x - s.pad[2] + j;
         const bool inside = y >= 0 && y < s.in[1] && x >= 0 && x < s.in[2];
+        // Padding is a pointer to zeros: the transform has no special case for edges.
         rows[i * plan_.n + j] = inside ? image + y * strides.pixel[1] + x * strides.pixel[2] : space_.zeros;
       }
     }
@@ -154,6 +159,7 @@ class WinogradRun {
     for (int i = 0; i < plan_.m; ++i) {
       for (int j = 0; j < plan_.m; ++j) {
         const int64_t y = at.y + i, x = at.x + j;
+        // The last tiles reach beyond an output whose size is not a multiple of m: -1 is not written.
         pixels[i * plan_.m + j] =
             y < s.out[1] && x < s.out[2] ? (at.image * s.out[1] + y) * s.out[2] + x : -1;
       }

@@ -13,6 +13,9 @@ struct Four {
   static constexpr int kOutputs = 4;
   /// t = Bᵀ d, six to six.
   static void input(const __m256* d, __m256* t) {
+    // Row by row the coefficients of the product of (x - point) over the other points. With a² = 1/2, b² =
+    // 2, a² · b² = 1 and a² + b² = 5/2 these are, for ±a, (d4 - b² d2) ± a (d3 - b² d1), and for ±b the
+    // same with a² instead of b²: the sums are shared by the two signs.
     const __m256 a = _mm256_set1_ps(kA), b = _mm256_set1_ps(kB), half = _mm256_set1_ps(0.5f);
     const __m256 two = _mm256_set1_ps(2.0f), middle = _mm256_set1_ps(2.5f);
     const __m256 d1 = d[1], d2 = d[2], d3 = d[3], d4 = d[4];
@@ -29,6 +32,8 @@ struct Four {
   template <int T>
   static void output(const __m256* p, __m256* y) {
     const __m256 half = _mm256_set1_ps(0.5f), two = _mm256_set1_ps(2.0f);
+    // y_k = Σ point^k · p: even powers of ±a and ±b add, odd ones subtract; infinity (p[5]) counts in the
+    // last.
     const __m256 s1 = _mm256_add_ps(p[1], p[2]), s2 = _mm256_add_ps(p[3], p[4]);
     const __m256 d1 = _mm256_mul_ps(_mm256_set1_ps(kA), _mm256_sub_ps(p[1], p[2]));
     const __m256 d2 = _mm256_mul_ps(_mm256_set1_ps(kB), _mm256_sub_ps(p[3], p[4]));
@@ -92,6 +97,8 @@ void winograd_output_as(const Fp32WinogradOutput& o) {
       __m256 row[kPatch];
 #pragma GCC unroll 6
       for (int j = 0; j < kPatch; ++j, m += o.m_stride) row[j] = _mm256_load_ps(m);
+      // Rows first, then columns; the first pass writes its results transposed, so both passes read
+      // neighbours.
       F::template output<kPatch>(row, half + i);  // transposed on the way
     }
     const __m256 bias = conv_bias8(t, c);

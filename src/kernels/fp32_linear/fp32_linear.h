@@ -1,7 +1,9 @@
 // fp32_linear: y = x · Wᵀ on packed weights, all in single precision.
 //
-//   x [m][k], W [n][k];  s[i][j] = Σ_k x[i][k] · w[j][k];  y[i][j] = activation(s[i][j] + bias[j]) +
-//   residual[i][j]   (epilogue.h)
+//   x [m][k], W [n][k]
+//
+//   s[i][j] = Σ_k x[i][k] · w[j][k]
+//   y[i][j] = activation(s[i][j] + bias[j]) + residual[i][j]   (epilogue.h)
 //
 // The order of the sum depends on the kernel and on m. Bound, in any order, with e = 2^-24:
 //   |s - exact| <= (k + 4) · e · Σ_k |x · w|.

@@ -18,15 +18,8 @@ using testing::Random;
 std::vector<Fp32LinearKernel> test_kernels() {
   std::vector<Fp32LinearKernel> kernels = testing::runnable(fp32_linear_kernels());
 #if defined(HALFTONE_EMULATED_KERNELS)
-  if (machine_isa() >= Isa::kAvx2) {
-    for (Fp32LinearKernel kernel : fp32_linear_kernels()) {
-      if (kernel.multiply != fp32_multiply_avx512vnni) continue;
-      kernel.name = "fp32_linear_12x32_avx512vnni_emulated";
-      kernel.isa = Isa::kAvx2;
-      kernel.multiply = fp32_multiply_avx512vnni_emulated;
-      kernels.push_back(kernel);
-    }
-  }
+  testing::add_emulated(kernels, fp32_linear_kernels(), &Fp32LinearKernel::multiply, fp32_multiply_avx512vnni,
+                        fp32_multiply_avx512vnni_emulated, "fp32_linear_12x32_avx512vnni_emulated");
 #endif
   return kernels;
 }

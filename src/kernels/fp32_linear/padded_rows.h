@@ -5,12 +5,12 @@
 
 namespace halftone::kernels {
 
-/// Workspace that pad_rows takes; 0 where k is `padded` already.
+/// Workspace that pad_rows takes; 0 if k is `padded` already.
 size_t padded_rows_bytes(int64_t m, int64_t k, int64_t padded);
 
 /// The arguments with rows of `padded` activations: those of `args`, copied to the beginning of its
 /// workspace, and zeros. The rest of the workspace stays for the caller. Nothing is read beyond k. `args`
-/// itself where k is `padded`. Throws kInvalidArgument where the workspace is too small.
+/// itself where k is `padded`. Throws kInvalidArgument if the workspace is too small.
 Fp32LinearArgs pad_rows(const Fp32LinearArgs& args, int64_t m, int64_t k, int64_t padded, Splitter& splitter);
 
 }  // namespace halftone::kernels

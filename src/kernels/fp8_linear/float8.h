@@ -2,8 +2,8 @@
 //
 //            sign exponent mantissa  bias  largest  smallest > 0   not finite
 //   e4m3fn     1      4        3       7      448       2^-9       NaN = 0x7f, 0xff; no infinity
-//   e5m2       1      5        2      15    57344       2^-16      infinity = 0x7c, NaN = 0x7d … 0x7f (and
-//   with the sign)
+//   e5m2       1      5        2      15    57344       2^-16      infinity = 0x7c, NaN = 0x7d … 0x7f
+//                                                                  (and with the sign)
 //
 // Encoding rounds to nearest, ties to even, denormals included. Too large: e4m3fn saturates to ±448,
 // infinities too; e5m2 gives an infinity, as IEEE rounding does. NaN gives 0x7f with its sign. This is what
@@ -36,7 +36,7 @@ void encode_float8(const float* x, int64_t count, Float8Format format, uint8_t* 
 void decode_float8(const uint8_t* bytes, int64_t count, Float8Format format, float* x,
                    Isa isa = active_isa());
 
-/// The scale that spreads a row over e4m3fn: max(max|x| / 448, FLT_MIN), NaN where the row is not finite.
+/// The scale that spreads a row over e4m3fn: max(max|x| / 448, FLT_MIN), NaN if the row is not finite.
 /// One rounded division, so it is the same everywhere.
 float float8_row_scale(const float* x, int64_t count);
 

@@ -1,19 +1,20 @@
-// fp8_linear: y = x · Wᵀ with 8-bit floating-point weights, one scale for each output channel (or one for
-// all).
+// fp8_linear: y = x · Wᵀ with 8-bit floating-point weights, one scale for each output channel (or for all).
 //
-//   x [m][k] fp32 (kFloat32: or bf16);  W [n][k] bytes qw in e4m3fn or e5m2 (float8.h), scale sw [n]
-//   kFloat32:      s[i][j] = Σ_k x[i][k] · (qw[j][k] · sw[j])                   the activations are kept
-//   kDynamicE4m3:  s[i][j] = Σ_k (qx[i][k] · sx[i]) · (qw[j][k] · sw[j])        the activations are rounded,
-//   row by row:
-//                  sx = max(max|x| / 448, FLT_MIN),  qx = e4m3fn(x / sx)
+//   x [m][k]  fp32 (kFloat32: or bf16)
+//   W [n][k]  bytes qw in e4m3fn or e5m2 (float8.h), scale sw [n]
+//
+//   kFloat32:      s[i][j] = Σ_k x[i][k] · (qw[j][k] · sw[j])              the activations are kept
+//   kDynamicE4m3:  s[i][j] = Σ_k (qx[i][k] · sx[i]) · (qw[j][k] · sw[j])   the activations are rounded,
+//                  sx[i]    = max(max_k |x[i][k]| / 448, FLT_MIN)          row by row
+//                  qx[i][k] = e4m3fn(x[i][k] / sx[i])
 //   then the epilogue (epilogue.h)
 //
 // Bound, with e = 2^-24 and X = x or qx · sx:  |s - exact| <= (k + 6) · e · Σ_k |X · qw · sw|, exact from the
 // rounded activations (plus k · 2^-140 · max(1, sw), which counts only among denormals). What the rounding
 // itself costs: |x - qx · sx| <= 0.0626 · |x| + 0.00098 · sx; sx and qx are the same on every instruction
 // set. A zero row has sx = FLT_MIN and qx = 0. NaN and infinities in x: kFloat32 takes them where IEEE
-// arithmetic does; with kDynamicE4m3 such a row comes out as NaN. m = 0 and n = 0 do nothing; k = 0 gives s =
-// 0.
+// arithmetic does; with kDynamicE4m3 such a row comes out as NaN. m = 0 and n = 0 do nothing; k = 0 gives
+// s = 0.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,4 @@
+// fp8_linear in plain C++, for every machine: the reference of the other kernels.
 #include <cmath>
 
 #include "kernels/fp8_linear/kernels.h"

@@ -106,7 +106,7 @@ inline int part_of(int64_t left) {
 
 // float8_row_scale, eight at a time.
 float row_scale(const float* x, int64_t k) {
-  __m256 largest = _mm256_setzero_ps(), odd = largest;  // x - x is NaN where x is not finite
+  __m256 largest = _mm256_setzero_ps(), odd = largest;  // x - x is NaN if x is not finite
   for (int64_t i = 0; i < k; i += 8) {
     const __m256 v = load_part8(x + i, part_of(k - i));
     largest = _mm256_max_ps(_mm256_andnot_ps(_mm256_set1_ps(-0.0f), v), largest);

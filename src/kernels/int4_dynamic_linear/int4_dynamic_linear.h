@@ -1,16 +1,17 @@
-// int4_dynamic_linear: y = x · Wᵀ with 4-bit weights in groups along k and activations quantized to 8 bits
-// here.
+// int4_dynamic_linear: y = x · Wᵀ with 4-bit weights in groups along k and activations that are quantized to
+// 8 bits here.
 //
-//   x [m][k] fp32, or bf16 (widened exactly). Each 32 neighbouring activations b of a row get a scale of
-//   their own, whatever the group of the weights (the finest choice: one outlier spoils 32 values, not a
-//   row). As quantize_rows' kS8:
-//     sx[i][b] = max(max|x| / 127, FLT_MIN),  qx = clamp(rint(x · (1 / sx)), -127, 127)
-//   W [n][k] integers qw in [-8, 7]; for each channel and each group of 32, 64, 128 or 256 k a scale sw and
-//   optionally a zero point zw in [-8, 7]
-//     a[i][j][b] = Σ_{k in b} qx[i][k] · (qw[j][k] - zw[j][g])        exact
-//     s[i][j]    = Σ_b float(a) · (sx[i][b] · sw[j][g])               b ascending, each step one product of
-//     the
-//                                                                     scales and one fused multiply-add
+//   x [m][k]  fp32, or bf16 (widened exactly). Each block b of 32 neighbouring activations of a row gets a
+//             scale of its own, whatever the group of the weights (the finest choice: one outlier spoils 32
+//             values, not a row), as quantize_rows' kS8
+//   W [n][k]  integers qw in [-8, 7]; for each channel and each group g of 32, 64, 128 or 256 k a scale sw
+//             and optionally a zero point zw in [-8, 7]
+//
+//   sx[i][b]   = max(max|x| / 127, FLT_MIN)
+//   qx         = clamp(rint(x · (1 / sx)), -127, 127)
+//   a[i][j][b] = Σ_{k in b} qx[i][k] · (qw[j][k] - zw[j][g])   exact
+//   s[i][j]    = Σ_b float(a) · (sx[i][b] · sw[j][g])          b ascending, each step one product of the
+//                                                              scales and one fused multiply-add
 //   then the epilogue (epilogue.h). Integers and s are the same bit for bit on every instruction set.
 //
 // Exactness. Bytes are multiplied as u = qw + 8 in [0, 15] (unsigned) by qx (signed): two products are at
@@ -40,7 +41,7 @@ struct Int4DynamicProblem {
   int64_t m = 0;
   int64_t n = 0;
   int64_t k = 0;
-  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter where it does not divide k
+  int group = 32;  ///< 32, 64, 128 or 256; the last group is shorter if it does not divide k
 };
 
 struct Int4DynamicStep;

@@ -1,4 +1,4 @@
-// What int4_dynamic_linear's driver hands to a kernel, and the kernels, one file for each instruction set.
+// The arguments of int4_dynamic_linear's kernels, and the kernels, one file for each instruction set.
 // Contract: int4_dynamic_linear.h.
 #pragma once
 

@@ -96,7 +96,7 @@ void multiply(const Int4DynamicStep& s) {
   }
 }
 
-// sx, or NaN where any of the 32 is not finite; max_ps alone would lose a NaN.
+// sx, or NaN if any of the 32 is not finite; max_ps alone would lose a NaN.
 inline float block_scale(const __m256 (&x)[4]) {
   const __m256 sign = _mm256_set1_ps(-0.0f);
   __m256 largest = _mm256_setzero_ps(), odd = largest;

@@ -21,7 +21,7 @@ PackedHeader header_of(const Int4Weights& weights, int64_t n, int tile_n) {
   return header;
 }
 
-/// The scale of a group; 0 where every weight is its zero point, so that zeros stay exactly zero: the kernels
+/// The scale of a group; 0 if every weight is its zero point, so that zeros stay exactly zero: the kernels
 /// subtract 8 · Σ x, whose rounding would leave a trace in the last digits.
 float group_scale(const Int4WeightOnlyWeights& weights, int64_t channel, int64_t group) {
   const int64_t entry = channel * weights.groups() + group, first = group * weights.group;

@@ -1,3 +1,4 @@
+// int4_weight_only_linear in plain C++, for every machine: the reference of the other kernels.
 #include "kernels/int4_weight_only_linear/kernels.h"
 
 namespace halftone::kernels {

@@ -103,7 +103,7 @@ void multiply_rows(const float* rows, int panels, int64_t groups, Group g) {
     _mm256_storeu_ps(g.sums + i * g.tile_n, _mm256_setzero_ps());
     _mm256_storeu_ps(g.sums + i * g.tile_n + 8, _mm256_setzero_ps());
   }
-  // Two sums where there are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. A panel
+  // Two sums if there are fewer than 8: a fused multiply-add takes 4 cycles and two start in each. A panel
   // that is left over has as many: the order of additions must not depend on how panels were dealt out.
   constexpr int kSets = R * P * 2 < 8 ? 2 : 1;
   for (int64_t i = 0; i < groups; ++i, rows += (g.steps * 8 + 1) * R) {

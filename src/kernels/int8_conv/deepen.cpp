@@ -1,3 +1,7 @@
+// Chooses the depth of each panel: how many vpmaddubsw results may be added in 16 bits before they are
+// widened (pack.h has the condition). A deeper panel needs fewer instructions, and a few large weights must
+// not decide for a whole panel: what exceeds the limit in a lane is moved to extra quads, which are
+// multiplied on their own. Greedy: the quad that repairs most lanes first.
 #include "kernels/int8_conv/deepen.h"
 
 #include <algorithm>
@@ -49,6 +53,8 @@ class QuadGroup {
       for (int lane = 0; lane < lanes_; ++lane) {
         for (const int sign : {1, -1}) {
           const int over = excess(lane, sign), here = of_sign(q, lane, sign);
+          // A lane that this quad repairs alone counts more than any partial help, which is at most 2 · 128
+          // in a lane.
           if (over > 0) repaired += here >= over ? 1000 : here;
         }
       }
@@ -123,6 +129,7 @@ DeepPanel best_depth(const Int8ConvPacked& packed, int tile_n, const int8_t* pan
 }  // namespace
 
 bool deepen_panels(const Int8ConvPacked& packed, Int8ConvTile tile, int64_t panels, int activation_bits) {
+  // Σ |w| of one sign in a lane may be at most this: times the largest activation it still fits 16 bits.
   const int limit = 32767 / (activation_bits == 7 ? 127 : 255);
   std::vector<DeepPanel> all;
   for (int64_t i = 0; i < panels; ++i) {

@@ -1,3 +1,12 @@
+// The driver of int8_conv. A block of output pixels is multiplied through pointers: for each tap, where the
+// channels of the input pixel begin that the tap reads (sources.h). Taps outside of the image point at a
+// row of zero points, so kernels have no special case for edges, and no input is copied as long as the
+// channels of a group are whole quads. Other channel counts are copied into patches, [tap][channel] in one
+// row.
+//
+// A task is one phase of a transposed convolution (one for all others), one group, one chunk of pixels and
+// one part of the panels. Chunks are sized so that their input stays in the second-level cache while all
+// panels pass; panels are cut only if there are too few chunks for the threads.
 #include "kernels/int8_conv/driver.h"
 
 #include <algorithm>
@@ -117,6 +126,9 @@ struct Int8ConvRun {
                   int32_t* start) const {
     const int64_t all = weights.groups * weights.group_columns;
     // Split rows are x - 128.
+    // The zero point of x is taken into account here, once for a column: the sums start at -zx · Σ w over
+    // the taps that count, and kernels multiply bytes as they are. Pixels outside hold zx, so they add
+    // nothing in the end.
     const int32_t zero = (split ? 128 : 0) - args.x_zero_point;
     for (int64_t c = first; c < last; ++c) start[c] = 0;
     for (int64_t t = 0; t < taps; ++t) {
@@ -223,6 +235,8 @@ struct Int8ConvRun {
     for (int64_t p = first; p < last; ++p) {
       const uint8_t** rows = mine.pointers + (p - first) * plan.taps;
       point_at_taps(shape(), from, p, rows);
+      // Kernels multiply pairs of taps. The weights of the missing one are zero; its pointer must only be
+      // readable.
       if (taps % 2 != 0) rows[taps] = rows[taps - 1];
       mine.pixel[p - first] = p;
     }
@@ -271,6 +285,7 @@ Int8ConvPlan::Int8ConvPlan(const Int8ConvKernel& kernel, const Int8ConvProblem& 
   } else if (chunks * others < wanted) {
     panel_parts = std::min(packed.group_panels, (wanted + chunks * others - 1) / (chunks * others));
   }
+  // A multiple of the threads: otherwise some threads would be idle in the last round.
   if (chunks > 1) chunks = std::min(blocks, ceil_to(chunks, threads));
   chunk_rows = ((blocks + chunks - 1) / chunks) * rows;
 }

@@ -1,4 +1,4 @@
-// How one call of int8_conv is cut into tasks, and the scratch memory it needs.
+// Cuts one call of int8_conv into tasks, with the scratch memory that it needs.
 #pragma once
 
 #include "kernels/common/row_blocks.h"

@@ -1,26 +1,27 @@
 // int8_conv: convolution of 8-bit activations and weights with one scale for each tensor and channel (static
 // quantization), exact 32-bit sums and the whole epilogue; 1d to 3d, groups, depthwise, dilation, transposed.
 //
-//   x  u8, channels last, zero point zx; what lies outside of the image counts as zx
+//   x  u8, channels last, zero point zx; pixels outside of the image count as zx
 //   w  s8 for each output channel, zero point 0, packed once (pack.h)
-//   a  = Σ (qx - zx) · qw                                          exact, in 32 bits
+//   a  = Σ (qx - zx) · qw                                exact, in 32 bits
 //   f  = fma(float(a), multiplier[oc], offset[oc])
-//   f  = fma(float(qr - zr), residual_multiplier, f)               where there is a residual
-//   y  = clamp(rint(f) + zy, lo, hi)            u8 output; rint rounds to nearest even. relu is lo = max(lo,
-//   zy) y  = f < lo ? lo : f > hi ? hi : f          fp32 output
+//   f  = fma(float(qr - zr), residual_multiplier, f)     if there is a residual
+//   y  = clamp(rint(f) + zy, lo, hi)                     u8 output; rint rounds to nearest even;
+//                                                        relu is lo = max(lo, zy)
+//   y  = f < lo ? lo : f > hi ? hi : f                   fp32 output
+//
 // The same bits on every instruction set. With int8_conv_factors, multiplier = sx · sw[oc] / sy and offset =
 // bias[oc] / sy for u8 output, sx · sw[oc] and bias[oc] for fp32 output, so f is y in units of sy, or y
 // itself. f that is NaN (only possible for infinite factors) gives hi for u8 output and NaN for fp32.
 //
-// Exactness. No product is ever summed in 16 bits where it could saturate:
+// Exactness. No product is ever summed in 16 bits if the sum could saturate:
 //   - avx2, depth d >= 1: vpmaddubsw adds two products, d results are added in 16 bits; packing proves for
-//   every
-//     panel that its weights allow it (pack.h). Weights or activations of 7 bits always do for d = 1, both
-//     for 2.
+//     every panel that its weights allow it (pack.h). Weights or activations of 7 bits always do for d = 1,
+//     both for 2.
 //   - avx2, other panels: as int8_linear.h, activations minus 128 are split into |x| and sign mask.
 //   - avx512vnni: vpdpbusd sums in 32 bits. depthwise: 16-bit operands, vpmaddwd sums in 32 bits.
-// A sum fits 32 bits because a channel has at most kInt8ConvMaxK weights; sums in between may wrap, the end
-// does not.
+// A sum fits 32 bits because a channel has at most kInt8ConvMaxK weights; intermediate sums may wrap, the
+// result does not.
 //
 // A linear with static quantization is the 1x1 convolution of m pixels: shape.batch = m, in and out 1x1x1.
 #pragma once

@@ -1,4 +1,4 @@
-// What int8_conv and its packing refuse.
+// Refusals of int8_conv and its packing.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,4 +1,4 @@
-// What int8_conv's driver hands to a kernel, and the kernels, one file for each instruction set. Contract:
+// The arguments of int8_conv's kernels, and the kernels, one file for each instruction set. Contract:
 // int8_conv.h.
 #pragma once
 
@@ -55,7 +55,7 @@ struct Int8DepthwiseBlock {
 /// Bytes in front of split rows: an integer to be added to a row's sums, Σ |x - 128| where x < 128.
 inline constexpr int64_t kSplitFront = 8;
 
-/// Writes a split row: the integer and, for each quad, |x - 128| and the mask (-1 where x < 128), four bytes
+/// Writes a split row: the integer and, for each quad, |x - 128| and the mask (-1 if x < 128), four bytes
 /// each. `out` points behind the front; k is padded to quads with |x - 128| = 0.
 void int8_split_row_avx2(const uint8_t* x, int64_t k, uint8_t* out);
 

@@ -12,7 +12,7 @@
 // activations are. A sum of products is largest where x is largest and only weights of one sign count, so
 // depth d is safe if in each 16-bit lane, for each group of d neighbouring quads, max(Σ positive w, Σ
 // -negative w) · x_max < 32768. Two weights of 7 bits and x <= 255, or four and x <= 127, are always safe;
-// real weights, most of which are small, go further. Where a few lanes stand in the way, what is too much is
+// real weights, most of which are small, go further. If a few lanes stand in the way, what is too much is
 // taken out of a quad and becomes an extra quad, multiplied on its own after the others: w = kept + extra, so
 // sums stay exact. Each panel gets the depth that costs least.
 #pragma once
@@ -79,7 +79,7 @@ struct Int8ConvPacked {
   bool shallow;                      ///< no depth is safe: all panels have depth 0
 };
 
-/// The sizes of a packed block, without one: all pointers null. Throws kInvalidArgument where bytes overflow.
+/// The sizes of a packed block, without one: all pointers null. Throws kInvalidArgument if bytes overflow.
 Int8ConvPacked int8_conv_packed_shape(const Int8ConvProblem& problem, Int8ConvTile tile);
 
 /// Throws kInvalidArgument unless `block` is an aligned packed block of this version, tile and convolution.

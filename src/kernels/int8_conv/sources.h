@@ -1,4 +1,4 @@
-// Where the input pixels of an output pixel lie: pointers for each tap, or copied patches.
+// The input pixels of an output pixel: pointers for each tap, or copied patches.
 //
 // A transposed convolution is cut into phases: outputs at the same distance from the last multiple of the
 // stride are reached by the same taps, so each phase is a convolution of stride 1 with some of the taps.

@@ -1,4 +1,4 @@
-// What the tests of int8_conv share: the kernels that run here (the AVX-512 one through its emulation), and a
+// Shared by the tests of int8_conv: the kernels that run here (the AVX-512 one through its emulation), and a
 // convolution with an answer that follows the contract's formulas, in 64-bit sums.
 #pragma once
 
@@ -14,15 +14,8 @@ namespace halftone::kernels::testing {
 inline std::vector<Int8ConvKernel> int8_conv_test_kernels() {
   std::vector<Int8ConvKernel> kernels = runnable(int8_conv_kernels());
 #if defined(HALFTONE_EMULATED_KERNELS)
-  if (machine_isa() >= Isa::kAvx2) {
-    for (Int8ConvKernel kernel : int8_conv_kernels()) {
-      if (kernel.compute != int8_conv_avx512vnni) continue;
-      kernel.name = "int8_conv_u8s8_8x32_avx512vnni_emulated";
-      kernel.isa = Isa::kAvx2;
-      kernel.compute = int8_conv_avx512vnni_emulated;
-      kernels.push_back(kernel);
-    }
-  }
+  add_emulated(kernels, int8_conv_kernels(), &Int8ConvKernel::compute, int8_conv_avx512vnni,
+               int8_conv_avx512vnni_emulated, "int8_conv_u8s8_8x32_avx512vnni_emulated");
 #endif
   return kernels;
 }

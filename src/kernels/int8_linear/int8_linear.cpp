@@ -1,3 +1,9 @@
+// int8_linear: the table, the workspace, and how a call is cut into tasks.
+//
+// Many rows: a task takes a group of row blocks from x to the finished output (whole_rows), so no thread
+// waits for another between the steps. Few rows: the panels are cut as well (by_panels), and quantizing,
+// multiplying and quantizing the output are steps one after the other. Sums are exact integers, so both
+// give the same bits for every number of threads.
 #include "kernels/int8_linear/int8_linear.h"
 
 #include <algorithm>
@@ -78,7 +84,7 @@ struct Scratch {
   int32_t* row_add;    // [m]
   int32_t* row_mul;    // [m]
   uint8_t* quantized;  // for each thread, one block of quantized rows
-  // Only for kQuantizedRows: for each thread the rows of a group, or all rows where there are no groups. Rows
+  // Only for kQuantizedRows: for each thread the rows of a group, or all rows if there are no groups. Rows
   // do not begin a power of two apart, which would give them the same few places in the cache.
   float* floats;
   int64_t floats_stride;
@@ -126,6 +132,8 @@ struct Run {
   // Quantizes (where x is float) and packs block b.
   void prepare(int64_t b, int thread) const {
     const int64_t first = blocks.begin(b), end = blocks.begin(b + 1);
+    // Kernels multiply u8. pack_rows moves s8 bytes to u8 by an xor with 0x80, which adds 128: so their
+    // zero point, which is 0, becomes 128.
     const bool is_signed = args.x_format == RowFormat::kS8;
     const uint8_t* q = args.q + first * args.q_stride;
     int64_t stride = args.q_stride;
@@ -148,6 +156,9 @@ struct Run {
 
   void set_row(int64_t r, float scale, int32_t zero_point) const {
     scratch.row_scale[r] = scale;
+    // The kernel sums (q - offset) · w, because of offset = 128 in the avx2 kernel for 8-bit weights. What
+    // is missing, (offset - zero_point) · Σ w, needs only the column sums that packing made, and is added
+    // once for each element.
     scratch.row_mul[r] = kernel.offset - zero_point;
   }
 
@@ -165,6 +176,8 @@ struct Run {
     block.epilogue = &epilogue;
     block.sums = args.sums;
     block.sums_stride = problem.n;
+    // While its own panels are multiplied, each block of rows fetches a part of the panels after them, in
+    // four streams a quarter apart, so that together the blocks fetch each line once.
     const int64_t share = block.next_quarter / turns;  // of the next panel, that a block fetches
     for (int64_t panel = part.first_panel; panel < part.last_panel; panel += at_once) {
       const int64_t end = std::min(part.last_panel, panel + at_once);

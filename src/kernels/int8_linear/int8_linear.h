@@ -1,23 +1,27 @@
 // int8_linear: y = x · Wᵀ with 8-bit activations, 8-bit weights and exact 32-bit sums.
 //
-//   x  [m][k]  floats, quantized here row by row (see quantize_rows.h), or rows that are quantized already:
-//   qx, scale sx, zero point zx W  [n][k]  s8 with one scale sw for each output channel; weight_bits 8:
-//   [-128, 127], weight_bits 7: [-64, 64] a[i][j]  = Σ_k (qx[i][k] - zx[i]) · qw[j][k]                 exact,
-//   in 32 bits, the same on every instruction set s[i][j]  = float(a[i][j]) · (sx[i] · sw[j]) three roundings
-//   y[i][j]  = activation(s[i][j] + bias[j]) + residual[i][j]     (epilogue.h)
+//   x [m][k]  floats, quantized here row by row (see quantize_rows.h), or rows that are quantized already:
+//             qx, scale sx, zero point zx
+//   W [n][k]  s8 with one scale sw for each output channel;
+//             weight_bits 8: [-128, 127], weight_bits 7: [-64, 64]
 //
-// Exactness. No product is ever summed in 16 bits where it could saturate:
+//   a[i][j] = Σ_k (qx[i][k] - zx[i]) · qw[j][k]              exact, in 32 bits, the same on every
+//                                                            instruction set
+//   s[i][j] = float(a[i][j]) · (sx[i] · sw[j])               three roundings
+//   y[i][j] = activation(s[i][j] + bias[j]) + residual[i][j] (epilogue.h)
+//
+// Exactness. No product is ever summed in 16 bits if the sum could saturate:
 //   - avx2, 7-bit weights: vpmaddubsw adds two products of u8 and s8; |255 · 64 · 2| = 32640 < 32768.
-//   - avx2, 8-bit weights: x is moved to s8 by -128 and split into |x| (u8) and its sign mask m (0 or -1). x
-//   · w = |x| · (w ^ m) + |x|·[x<0],
-//     because w ^ -1 = -w - 1. (w ^ m) stays in s8 for every w, -128 too, and 128 · -128 · 2 = -32768 still
-//     fits. The second term does not depend on the column: it is one integer for each row, added at the end.
+//   - avx2, 8-bit weights: x is moved to s8 by -128 and split into |x| (u8) and its sign mask m (0 or -1):
+//         x · w = |x| · (w ^ m) + |x| · [x < 0],   because w ^ -1 = -w - 1.
+//     (w ^ m) stays in s8 for every w, -128 too, and 128 · -128 · 2 = -32768 still fits. The second term
+//     does not depend on the column: it is one integer for each row, added at the end.
 //   - avx512vnni: vpdpbusd sums in 32 bits.
-// A sum fits 32 bits because k is at most kInt8LinearMaxK; sums in between may wrap, the end result does not.
+// A sum fits 32 bits because k is at most kInt8LinearMaxK; intermediate sums may wrap, the result does not.
 //
 // Bound: y has a relative error of at most 4 roundings against the same formula in double, plus that of the
-// activation. Not finite: a row with NaN or infinity gives NaN in every column. m = 0 and n = 0 do nothing; k
-// = 0 gives s = 0.
+// activation. Not finite: a row with NaN or infinity gives NaN in every column. m = 0 and n = 0 do nothing;
+// k = 0 gives s = 0.
 #pragma once
 
 #include <cstddef>

@@ -80,22 +80,6 @@ struct Layer {
   }
 };
 
-double activate_exact(double x, Activation a) {
-  switch (a) {
-    case Activation::kNone:
-      return x;
-    case Activation::kRelu:
-      return std::max(x, 0.0);
-    case Activation::kGeluErf:
-      return x * 0.5 * std::erfc(-x / std::sqrt(2.0));
-    case Activation::kGeluTanh:
-      return x / (1.0 + std::exp(-2.0 * std::sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
-    case Activation::kSilu:
-      return x / (1.0 + std::exp(-x));
-  }
-  return 0;
-}
-
 TEST(Int8LinearFloat, EveryEpilogueIsWithinItsBound) {
   for (const Int8LinearProblem& p : {Int8LinearProblem{5, 35, 70, 8}, Int8LinearProblem{13, 50, 64, 7}}) {
     const Layer layer(p);
@@ -112,7 +96,7 @@ TEST(Int8LinearFloat, EveryEpilogueIsWithinItsBound) {
             if (kernel.refuse(p) != nullptr) continue;
             const std::vector<float> y = layer.run(kernel, e, format);
             for (size_t i = 0; i < y.size(); ++i) {
-              double want = activate_exact(sums[i], activation);
+              double want = testing::exact_activation(sums[i], activation);
               // Four roundings of the sum (amplified at most 1.2 times by an activation), those of activation
               // and residual.
               double bound =

@@ -1,4 +1,4 @@
-// What int8_linear's driver hands to a kernel, and the kernels, one file for each instruction set. Contract:
+// The arguments of int8_linear's kernels, and the kernels, one file for each instruction set. Contract:
 // int8_linear.h.
 #pragma once
 

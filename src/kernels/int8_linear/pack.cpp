@@ -71,6 +71,7 @@ void pack_int8_weights(const Int8Weights& weights, Int8Tile tile, void* out) {
   for (int64_t c = 0; c < weights.n; ++c) {
     const int8_t* row = weights.w + c * weights.stride;
     int8_t* column = panels + c / tile.n * packed.panel_bytes + c % tile.n * tile.k;
+    // Σ w of a column: the zero point of a row then costs one product for each element, not one for each k.
     int32_t total = 0;
     for (int64_t i = 0; i < weights.k; ++i) {
       column[i / tile.k * tile.n * tile.k + i % tile.k] = row[i];

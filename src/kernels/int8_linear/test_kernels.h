@@ -11,15 +11,8 @@ namespace halftone::kernels::testing {
 inline std::vector<Int8LinearKernel> int8_test_kernels() {
   std::vector<Int8LinearKernel> kernels = runnable(int8_linear_kernels());
 #if defined(HALFTONE_EMULATED_KERNELS)
-  if (machine_isa() >= Isa::kAvx2) {
-    for (Int8LinearKernel kernel : int8_linear_kernels()) {
-      if (kernel.compute != int8_compute_avx512vnni) continue;
-      kernel.name = "int8_linear_u8s8_12x32x4_avx512vnni_emulated";
-      kernel.isa = Isa::kAvx2;
-      kernel.compute = int8_compute_avx512vnni_emulated;
-      kernels.push_back(kernel);
-    }
-  }
+  add_emulated(kernels, int8_linear_kernels(), &Int8LinearKernel::compute, int8_compute_avx512vnni,
+               int8_compute_avx512vnni_emulated, "int8_linear_u8s8_12x32x4_avx512vnni_emulated");
 #endif
   return kernels;
 }

@@ -136,6 +136,8 @@ inline void store_pairs(__m256i v, uint8_t* out, int64_t step) {
   __builtin_memcpy(out + 5 * step, &pairs[3], 8);
 }
 
+// Packed rows: four k of each row in turn (quads), so that a kernel walks through one stream of memory for
+// all rows of its block and each broadcast4 is a load of four neighbouring bytes.
 // One row from `quad` on into every `count`-th place of four bytes.
 void interleave1(const uint8_t* q, int count, int64_t quad, int64_t k, __m256i flips, uint8_t* packed) {
   const int64_t quads = (k + 3) / 4;
@@ -187,6 +189,8 @@ struct Split {
 inline Split split(__m256i x, __m256i& negative) {
   const __m256i zero = _mm256_setzero_si256();
   const __m256i mask = _mm256_cmpgt_epi8(zero, x), magnitude = _mm256_abs_epi8(x);
+  // Σ |x| over x < 0, the second term of x · w in int8_linear.h. vpsadbw adds eight bytes into a 64-bit
+  // lane, which cannot overflow.
   negative = _mm256_add_epi64(negative, _mm256_sad_epu8(_mm256_and_si256(magnitude, mask), zero));
   return {_mm256_unpacklo_epi32(magnitude, mask), _mm256_unpackhi_epi32(magnitude, mask)};
 }

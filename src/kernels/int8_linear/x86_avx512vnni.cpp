@@ -43,7 +43,7 @@ template <int R>
   }
 }
 
-// A block alone is bound by memory, which is read fastest without advice. Where several blocks pass, the
+// A block alone is bound by memory, which is read fastest without advice. If several blocks pass, the
 // panel after this one is fetched meanwhile, through four streams (see Int8LinearBlock::next).
 inline void fetch_ahead(const Int8LinearBlock& b, const int8_t* w, int64_t quad) {
   if (b.next_step > 64) return;

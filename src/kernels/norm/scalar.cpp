@@ -1,3 +1,4 @@
+// norm in plain C++, for every machine: the reference of the other kernels.
 #include <cmath>
 
 #include "kernels/norm/kernels.h"

@@ -1,7 +1,7 @@
 // pooling: the largest element or the mean of each window, channel by channel, in single precision with the
 // channels last.
 //
-//   max:  y[p][c] = largest x[q][c] over the pixels q of p's window; NaN where one of them is NaN
+//   max:  y[p][c] = largest x[q][c] over the pixels q of p's window; NaN if one of them is NaN
 //   mean: y[p][c] = (Σ x[q][c]) / divide, summed in the order of memory
 // The same bits on every instruction set and for every number of threads. A window is the product of one run
 // of positions in each dimension, so that all of torch's pooling operators are this one: what lies in the

@@ -1,3 +1,4 @@
+// pooling in plain C++, for every machine: the reference of the other kernels.
 #include <cmath>
 
 #include "kernels/pooling/kernels.h"

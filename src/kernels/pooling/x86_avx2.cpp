@@ -8,7 +8,7 @@ namespace {
 
 struct LargestOf {
   static __m256 start() { return _mm256_set1_ps(-__builtin_inff()); }
-  // max_ps gives its second operand where one is NaN: what is NaN already stays, what comes is put in.
+  // max_ps gives its second operand if one is NaN: what is NaN already stays, what comes is put in.
   static __m256 take(__m256 so_far, __m256 x) {
     return _mm256_blendv_ps(_mm256_max_ps(x, so_far), x, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
   }

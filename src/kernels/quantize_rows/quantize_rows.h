@@ -1,19 +1,21 @@
 // quantize_rows: each row of floats to 8-bit integers with its own scale (and zero point).
 //
-//   kU8:  lo = min(0, min x), hi = max(0, max x), scale = max(hi/255 - lo/255, FLT_MIN), zero_point =
-//   rint(-lo / scale)
-//         q = clamp(rint(x * (1/scale)) + zero_point, 0, 255)
-//   kS8:  scale = max(max|x| / 127, FLT_MIN), zero_point = 0, q = clamp(rint(x * (1/scale)), -127, 127)
+//   kU8:  lo         = min(0, min x),  hi = max(0, max x)
+//         scale      = max(hi/255 - lo/255, FLT_MIN)
+//         zero_point = rint(-lo / scale)
+//         q          = clamp(rint(x * (1/scale)) + zero_point, 0, 255)
+//   kS8:  scale      = max(max|x| / 127, FLT_MIN)
+//         zero_point = 0
+//         q          = clamp(rint(x * (1/scale)), -127, 127)
 //
 // rint rounds to nearest even. Every operation is a single IEEE operation in this order, so the bytes, scales
-// and zero points are the same on every instruction set.
+// and zero points are the same on every instruction set. hi/255 - lo/255 cannot overflow.
 //
-// Bound:   |x - scale * (q - zero_point)| <= kQuantizeRowsBound * scale   for every finite row. The zero is
-// exact. Defined: a row of zeros gives scale FLT_MIN and bytes equal to the zero point; denormal rows keep
-// what FLT_MIN steps can hold;
-//          hi/255 - lo/255 cannot overflow. A row with a NaN or an infinity gives scale NaN, zero point 0 and
-//          bytes 0, so that whatever is computed from it comes out as NaN and never as a plausible number. k
-//          = 0 counts as a row of zeros.
+// Bound, for every finite row (the zero is exact):
+//   |x - scale * (q - zero_point)| <= kQuantizeRowsBound * scale
+// A row of zeros gives scale FLT_MIN and bytes equal to the zero point; denormal rows keep what FLT_MIN steps
+// can hold. A row with a NaN or an infinity gives scale NaN, zero point 0 and bytes 0, so that results
+// computed from it are NaN and never a plausible number. k = 0 counts as a row of zeros.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// quantize_rows in plain C++, for every machine: the reference of the other kernels.
 #include <cfloat>
 #include <cmath>
 

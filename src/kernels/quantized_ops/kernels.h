@@ -1,4 +1,4 @@
-// What quantized_ops' drivers hand to a kernel, and the kernels, one file for each instruction set.
+// The arguments of quantized_ops' kernels, and the kernels, one file for each instruction set.
 // Contracts: quantized_ops.h and quantized_images.h.
 #pragma once
 

@@ -1,14 +1,14 @@
 // Operations of quantized_ops on images of u8, channels last: layout change, pooling, interpolation.
 //
 //   max pool      largest byte of the window's pixels that lie inside; x and y share scale and zero point
-//   average pool  a = Σ (q - z) over the window's pixels inside, exact; y = clamp(rint(float(a) · m + zy),
-//   lo, hi)
+//   average pool  a = Σ (q - z) over the window's pixels inside, exact
+//                 y = clamp(rint(float(a) · m + zy), lo, hi)
 //                 with m = float(sx / (divisor · sy)), computed in double
 //   nearest       y = requantize(x at the source pixel), see source_nearest
 //   bilinear      with pixels a b above, c d below and weights u = 1 - w, t = 1 - h, all of (q - z) as
-//   floats:
-//                 f = fma(h, fma(w, d, u · c), t · fma(w, b, u · a)); y = clamp(rint(f · m + zy), lo, hi), m
-//                 = sx / sy
+//                 floats:
+//                 f = fma(h, fma(w, d, u · c), t · fma(w, b, u · a))
+//                 y = clamp(rint(f · m + zy), lo, hi),  m = sx / sy
 // The same on every instruction set; within one step of ATen's float operation between dequantize and
 // quantize.
 #pragma once
@@ -70,7 +70,7 @@ void quantized_adaptive_average_pool(const QuantizedOpsKernel& kernel, const Qua
 
 enum class Interpolation { kNearest, kNearestExact, kBilinear, kBilinearAlignedCorners };
 
-/// `scale` of a dimension is torch's scale factor, or 0 where only sizes were given. Bilinear needs depth 1;
+/// `scale` of a dimension is torch's scale factor, or 0 if only sizes were given. Bilinear needs depth 1;
 /// a 1d linear has height 1.
 void quantized_interpolate(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
                            Interpolation mode, const std::array<double, kConvDims>& scale,

@@ -7,7 +7,7 @@
 // instruction set:
 //   dequantize  x = float(q - z) · s
 //   quantize    q = clamp(rint(x · (1 / s) + z), lo, hi)     rint rounds to nearest even; NaN gives hi
-//   requantize  quantize(dequantize(q))                      a plain copy where both parameters are equal
+//   requantize  quantize(dequantize(q))                      a plain copy if both parameters are equal
 //   add         quantize(relu?(dequantize(a) + dequantize(b)))
 //   mul         quantize(relu?(dequantize(a) · dequantize(b)))
 //   clamp       y = min(max(q, lo), hi)

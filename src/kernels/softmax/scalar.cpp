@@ -1,3 +1,4 @@
+// softmax in plain C++, for every machine: the reference of the other kernels.
 #include <cmath>
 
 #include "kernels/softmax/kernels.h"

@@ -1,3 +1,4 @@
+// BackendConfig: patterns and their configs, as text and JSON.
 #include "halftone/backend_config.h"
 
 #include <algorithm>

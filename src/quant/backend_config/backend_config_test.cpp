@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "halftone/error.h"
+#include "base/expect_error.h"
 
 namespace halftone {
 namespace {
@@ -31,18 +31,6 @@ BackendConfig my_backend() {
               .add_dtype_config(weighted())
               .set_fused_module("torch.ao.nn.intrinsic.ConvReLU2d")
               .set_fuser_method("sequential(torch.ao.nn.intrinsic.ConvReLU2d)"));
-}
-
-template <typename Function>
-std::string message_of(ErrorCode code, Function function) {
-  try {
-    function();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
 }
 
 std::string refusal_of(const std::string& json) {

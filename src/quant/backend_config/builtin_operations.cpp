@@ -1,4 +1,4 @@
-// Everything that is no product.
+// Everything that is not a product.
 #include <array>
 
 #include "quant/backend_config/builtin.h"

@@ -1,4 +1,4 @@
-// How the parts of a backend config stand in JSON.
+// The parts of a backend config as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>

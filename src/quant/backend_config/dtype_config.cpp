@@ -1,3 +1,4 @@
+// Dtypes of backend configs with their bounds, and their JSON.
 #include <algorithm>
 #include <array>
 #include <cmath>

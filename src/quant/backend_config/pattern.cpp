@@ -1,3 +1,4 @@
+// Pattern: a graph of operations, from and to both JSON formats.
 #include <algorithm>
 #include <map>
 #include <optional>

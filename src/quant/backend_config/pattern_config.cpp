@@ -1,3 +1,4 @@
+// BackendPatternConfig: one pattern with dtypes, observers and fusing, as JSON.
 #include <array>
 
 #include "base/errors.h"

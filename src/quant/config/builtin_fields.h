@@ -14,7 +14,7 @@ struct BuiltinFields {
   std::string type;
   std::string defaults;  ///< canonical JSON
   std::function<void(std::string_view fields_json)> check;
-  /// Fields that came after files of this type were written: left out of the canonical JSON where they have
+  /// Fields that came after files of this type were written: left out of the canonical JSON if they have
   /// their default, so that the keys and the files of before stay as they are.
   std::vector<std::string> later = {};
 };

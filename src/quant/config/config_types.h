@@ -9,7 +9,7 @@
 namespace halftone {
 
 /// `default_fields`: a JSON object; a config's value must be of the same JSON kind as the default. `check`
-/// gets all fields as canonical JSON and throws where a value is not allowed. kInvalidArgument where the type
+/// gets all fields as canonical JSON and throws if a value is not allowed. kInvalidArgument if the type
 /// is there already or the defaults are no object. Thread-safe.
 void register_fields(const std::string& type, std::string_view default_fields,
                      std::function<void(std::string_view fields_json)> check);

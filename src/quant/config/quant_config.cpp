@@ -1,3 +1,4 @@
+// QuantConfig: a type name and canonical fields.
 #include "halftone/quant_config.h"
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,7 @@
 
 #include <set>
 
-#include "halftone/error.h"
+#include "base/expect_error.h"
 #include "quant/config/config_types.h"
 
 namespace halftone {
@@ -16,14 +16,7 @@ using ::testing::HasSubstr;
 
 template <typename Call>
 std::string refusal(const Call& call, ErrorCode code = ErrorCode::kInvalidArgument) {
-  try {
-    call();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code) << error.what();
-    return error.what();
-  }
-  ADD_FAILURE() << "nothing was thrown";
-  return {};
+  return message_of(code, call);
 }
 
 std::vector<QuantConfig> samples() {

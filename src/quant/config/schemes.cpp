@@ -1,3 +1,4 @@
+// The built-in schemes.
 #include <fmt/ranges.h>
 
 #include "base/errors.h"

@@ -1,3 +1,4 @@
+// diagnose(): the error of each layer, from runs of the model with one layer quantized at a time.
 #include "halftone/diagnose.h"
 
 #include <ATen/core/Tensor.h>

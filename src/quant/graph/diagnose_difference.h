@@ -1,4 +1,4 @@
-// How far one tensor is from another: the one way in which all commands compare results.
+// The difference of two tensors: the comparison that all commands use.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@ namespace halftone {
 
 /// Sums over any number of pairs of tensors of the same sizes.
 ///
-/// NaN and infinity: where both have the same (NaN and NaN, inf and inf), they are equal there; where one is
+/// NaN and infinity: if both have the same (NaN and NaN, inf and inf), they are equal there; if one is
 /// not finite and the other is something else, the element *differs*. Sums are over elements that are finite
 /// in both.
 class Difference {

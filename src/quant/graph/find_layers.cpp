@@ -61,7 +61,7 @@ class Finder {
 
   const GraphInput& input(size_t index) const { return module_.graph().inputs()[index]; }
 
-  /// The layer of that key, made where there is none.
+  /// The layer of that key, made if there is none.
   size_t layer_at(const WeightKey& key, const Node& node, GraphLayer layer) {
     const auto [place, fresh] = index_.emplace(key, layers_.size());
     if (!fresh) return place->second;
@@ -80,7 +80,7 @@ class Finder {
     }
   }
 
-  /// A convolution: all of its weight, and only where nothing is between the stored tensor and the node.
+  /// A convolution: all of its weight, and only if nothing is between the stored tensor and the node.
   void add_convolution(Node& node, const SpelledNode& spelled, const WeightView& view) {
     if (view.tensor.dim() < 3) return;
     const at::Tensor matrix = view.tensor.flatten(1);
@@ -198,7 +198,7 @@ class Finder {
     }
   }
 
-  /// The value of the module's graph that an operand inside a subgraph is a view of; nullptr where there is
+  /// The value of the module's graph that an operand inside a subgraph is a view of; nullptr if there is
   /// none.
   static const Value* resolve(const Value* value, const Operands* outer) {
     if (outer == nullptr) return value;

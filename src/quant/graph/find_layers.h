@@ -25,7 +25,7 @@ struct LayerUse {
 struct GraphLayer {
   LayerInfo info;
   LayerState state;
-  std::vector<LayerUse> uses;  ///< nodes to rewrite; empty where the layer cannot be quantized or is already
+  std::vector<LayerUse> uses;  ///< nodes to rewrite; empty if the layer cannot be quantized or is already
   at::Tensor
       matrix;  ///< [n, k]: a view of the stored weight (of a convolution: perhaps a copy), before `dtype`
   at::Tensor weight;                               ///< of a convolution: in its own shape

@@ -45,7 +45,7 @@ struct Reader {
   std::string_view kind;  ///< empty: none that is known
 };
 
-/// Who reads the value, through nodes that read nothing else: a known layer where there is one. Nobody where
+/// The reader of the value, through nodes that read nothing else: a known layer if there is one. None if
 /// only quantized layers do.
 Reader reader_of(const Value& value) {
   Reader other;

@@ -1,4 +1,4 @@
-// Which stored weights of a graph are as they were before quantize_.
+// The stored weights of a graph that quantize_ did not change.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// What quantize_ says of the weights that its scheme does not touch, in graphs.
+// The report of quantize_ on weights that its scheme does not change, in graphs.
 #include <ATen/ops/randn.h>
 #include <gmock/gmock.h>
 

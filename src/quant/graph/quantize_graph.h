@@ -1,4 +1,4 @@
-// What quantize_ on graphs and diagnose share.
+// Shared by quantize_ on graphs and diagnose.
 #pragma once
 
 #include <cstdint>

@@ -101,7 +101,7 @@ const Value* first_part(const Node& node) {
   return weight->value();
 }
 
-/// Size `index` of the operand's metadata, 0 where it is not known.
+/// Size `index` of the operand's metadata, 0 if it is not known.
 int64_t size_of(const Value& value, size_t index) {
   if (!value.meta() || value.meta()->sizes.size() <= index || !value.meta()->sizes[index].is_constant())
     return 0;

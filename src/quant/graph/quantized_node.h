@@ -13,7 +13,7 @@ namespace halftone {
 
 /// The name of one tensor of a quantized weight: "fc.weight:scale". `base` is the qualified name of the
 /// weight that it stands for, with ":2", ":3", … behind it where one weight is quantized in several ways.
-/// Python's modules have no colons in the names of parameters; where a model has one all the same, the next
+/// Python's modules have no colons in the names of parameters; if a model has one all the same, the next
 /// free number is taken.
 std::string part_name(std::string_view base, std::string_view part);
 
@@ -31,7 +31,7 @@ struct QuantizedNode {
 /// A convolution or linear of static int8, which halftone::lower made: it has no config.
 bool is_static_int8_layer(const Node& node);
 
-/// Nothing for other nodes. kInvalidArgument, naming the node, where its operands fit no config.
+/// Nothing for other nodes. kInvalidArgument, naming the node, if its operands fit no config.
 std::optional<QuantizedNode> try_quantized_node(const Node& node);
 
 }  // namespace halftone

@@ -120,7 +120,7 @@ class Rewriter {
   Value* linear(Value* x, Value* bias, const std::optional<TensorMeta>& meta) {
     const FormatOp op = weight_.weight.format->linear_op(weight_.weight);
     if (bias == nullptr || is_row(*bias, weight_.weight.sizes[0])) return append(op, x, bias, meta);
-    // A sum that is no bias: as wide as the result, one row, or a single number.
+    // A sum that is not a bias: as wide as the result, one row, or a single number.
     return insert("aten::add.Tensor", {{"self", append(op, x, nullptr, meta)}, {"other", bias}}, meta);
   }
 
@@ -175,7 +175,7 @@ std::unordered_set<const Node*> nodes_below(const std::vector<Value*>& values) {
   return below;
 }
 
-/// Erases what stands below the values and gives results that nobody uses, so that views of a weight do not
+/// Erases nodes after the values whose results are not used, so that views of a weight do not
 /// keep it. One walk over the nodes, however many paths lead through them: a residual network of n layers has
 /// 2^n.
 void erase_dead_users(Graph& graph, const std::vector<Value*>& values) {

@@ -28,7 +28,7 @@ PlacedWeight place_weight(GraphModule& module, QuantizedWeight weight, const std
 /// result keeps the node's name, metadata and source.
 void rewrite_use(Graph& graph, const LayerUse& use, const PlacedWeight& weight);
 
-/// Takes out nodes that only prepared weights which nobody uses now, and then those weights: from the graph's
+/// Removes nodes that only prepared weights without users, and then those weights: from the graph's
 /// inputs and from the module. `candidates`: the weights' operands before the rewrite. Other names of the
 /// same memory go too.
 void remove_unused_weights(GraphModule& module, const std::vector<std::string>& targets);

@@ -52,7 +52,7 @@ std::string describe_kernel(const TensorMeta& weight) {
   return "a convolution of kernel " + sizes;
 }
 
-/// Why the convolution is no linear over its channels, or "".
+/// Why the convolution is not a linear over its channels, or "".
 std::string not_a_linear(const Node& node, const TensorMeta& weight) {
   if (weight.sizes.size() != 3 || weight.sizes[2] != SymExpr(1)) return describe_kernel(weight);
   if (!is_all(node, "stride", 1)) return "a convolution with a stride";

@@ -17,7 +17,7 @@ struct SpelledNode {
   const Value* weight = nullptr;
   bool transposed = false;  ///< the operand is [k, n]
   std::string obstacle;     ///< why this node cannot be quantized, or ""
-  std::string convolution;  ///< of a convolution that is no linear: which one it is
+  std::string convolution;  ///< of a convolution that is not a linear: which one it is
 };
 
 std::optional<SpelledNode> try_spelling(const Node& node);

@@ -1,3 +1,4 @@
+// summarize(): layers, totals, inputs and outputs of a model.
 #include "halftone/summary.h"
 
 #include <fmt/format.h>

@@ -66,7 +66,7 @@ bool has_one_operand(const Node& node) {
   return !node.inputs().empty() && node.input(0).value() != nullptr && node.input_values().size() == 1;
 }
 
-/// The node's result for that operand, computed by running it. Nothing where it is no view of it.
+/// The node's result for that operand, computed by running it. Nothing if it is not a view of it.
 std::optional<at::Tensor> apply_view(const Node& node, const std::string& target, const at::Tensor& tensor,
                                      size_t item) {
   auto graph = std::make_unique<Graph>();

@@ -24,7 +24,7 @@ class WeightTracer {
  public:
   explicit WeightTracer(const GraphModule& module);
 
-  /// Nothing where the operand is no view of a stored tensor.
+  /// Nothing if the operand is not a view of a stored tensor.
   std::optional<WeightView> trace(const Value* value);
   /// The parameter, buffer or constant that the operand is computed from, if it is computed from such only
   /// (nothing that a caller gives): the index of the first such input.

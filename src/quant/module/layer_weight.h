@@ -1,4 +1,4 @@
-// What hangs on a quantized tensor, and how the kernels in this folder reach it.
+// The data of a quantized tensor, and how the kernels in this folder reach it.
 #pragma once
 
 #include <c10/core/TensorImpl.h>

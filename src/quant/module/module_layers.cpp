@@ -96,7 +96,8 @@ class Finder {
       add(module, prefix + parameter, parameter, "linear", *weight);
   }
 
-  /// What no known layer uses: matrices and more are listed, so that nobody takes them for quantized.
+  /// Tensors that no known layer uses: those with two and more dimensions are listed, so that they are not
+  /// taken for quantized.
   void add_others(Module& module, const std::string& name) {
     for (auto& item : Registered::parameters(module)) {
       at::Tensor& tensor = item.value();

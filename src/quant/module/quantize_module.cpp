@@ -44,7 +44,7 @@ std::vector<LayerReport> choose_all(const ModuleLayers& found, LayerChooser& cho
   return reports;
 }
 
-/// Layers that share one tensor stay tied: where one of them is kept, or where something else holds the
+/// Layers that share one tensor stay tied: if one of them is kept, or if something else holds the
 /// tensor too, the others are kept as well.
 void keep_ties(ModuleLayers& found, const std::vector<LayerReport>& reports) {
   std::unordered_map<TensorId, size_t> chosen;       // by weight: the first layer that is to be quantized

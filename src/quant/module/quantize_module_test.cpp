@@ -410,7 +410,7 @@ TEST(QuantizeModule, BuiltInSchemes) {
     model->push_back(nn::Linear(32, 8));
     fill(*model);
     QuantizeOptions options;
-    options.exclude = "2";  // 48 inputs are no multiple of int4wo's group
+    options.exclude = "2";  // 48 inputs are not a multiple of int4wo's group
     quantize_(*model, QuantConfig(scheme), options);
     at::Tensor x = seeded_randn({5, 64}, 2).requires_grad_();
     const at::Tensor y = model->forward(x);

@@ -1,3 +1,4 @@
+// Quantized weights as tensors without storage, with their parts attached.
 #include "halftone/quantized_tensor.h"
 
 #include <ATen/core/grad_mode.h>

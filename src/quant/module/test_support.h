@@ -1,4 +1,4 @@
-// Shared by the tests of this room: a user's own config with its format, made of plain operators, and data
+// Shared by the tests of this folder: a user's own config with its format, made of plain operators, and data
 // from a seed.
 #pragma once
 

@@ -1,3 +1,4 @@
+// The observers, with the arithmetic of torch.ao.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/empty.h>

@@ -1,3 +1,4 @@
+// Scale and zero point of a range, as torch.ao computes them.
 #include <ATen/ops/empty.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@ size_t rank_of(const Value* value) {
   return value->meta() ? value->meta()->sizes.size() : 0;
 }
 
-/// Whether a number that is 1 where it is not given is 1.
+/// Whether a number that is 1 if it is not given is 1.
 bool is_unit(const Node& node, std::string_view name) {
   const Argument* argument = node.try_input(name);
   if (argument == nullptr) return true;

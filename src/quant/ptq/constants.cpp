@@ -43,7 +43,7 @@ Value* add_constant(GraphModule& module, const std::string& name, const at::Tens
   auto tensors = module.tensors();
   std::string target = name;
   for (int number = 2; tensors->contains(target); ++number) target = fmt::format("{}:{}", name, number);
-  tensors.reset();  // put_tensor() copies what somebody else holds
+  tensors.reset();  // put_tensor() copies a tensor with other owners
   std::string hint = "p_" + target;
   std::replace_if(
       hint.begin(), hint.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');

@@ -10,7 +10,7 @@
 
 namespace halftone::ptq {
 
-/// The stored tensor behind an operand; undefined where it is absent, computed, given by the caller or
+/// The stored tensor behind an operand; undefined if it is absent, computed, given by the caller or
 /// written by the model. `written`: mutated_tensor_names() of the graph, once for all of its nodes.
 at::Tensor constant_operand(const GraphModule& module, const Node& node, std::string_view operand,
                             const std::vector<std::string>& written);
@@ -24,7 +24,7 @@ Value* add_constant(GraphModule& module, const std::string& name, const at::Tens
 /// Sets a tensor operand, in the schema's place.
 void set_operand(Node& node, const std::string& operand, Value* value);
 
-/// Takes inputs without users that are no user inputs out of graph and module.
+/// Takes inputs without users that are not user inputs out of graph and module.
 void erase_unused_constants(GraphModule& module);
 
 }  // namespace halftone::ptq

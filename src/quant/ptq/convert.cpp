@@ -1,3 +1,4 @@
+// convert(): the prepared model as a reference graph with explicit quantize and dequantize nodes.
 #include <fmt/format.h>
 
 #include <map>
@@ -102,7 +103,7 @@ class Converter {
     std::vector<Node*> readers;
     for (const Node* reader : point.readers) readers.push_back(copied(*reader));
     Node* before = first_reader(*value, readers);
-    if (before == nullptr) return;  // nobody reads it
+    if (before == nullptr) return;  // it has no reader
     const Source source = value->producer() != nullptr ? value->producer()->source() : before->source();
     Value* result = point.observer ? insert_pair(point, value, before, source)
                                    : insert_dynamic(point, value, before, source);

@@ -39,7 +39,7 @@ std::string describe_dtype(const ObserverConfig& observer) {
   return fmt::format("{}{}", to_string(observer.dtype), observer.is_dynamic ? " at run time" : "");
 }
 
-/// What a bound of the backend has against an observer; "" where nothing.
+/// What a bound of the backend has against an observer; "" if nothing.
 std::string broken_bound(const ObserverConfig& observer, const DTypeWithConstraints& wanted) {
   if (!wanted.dtype || observer.dtype != *wanted.dtype) return {};
   if (wanted.quant_min_lower_bound && wanted.quant_max_upper_bound) {

@@ -13,7 +13,7 @@ using Places = std::map<std::string, std::vector<std::string>>;
 /// A line for each entry, at most 100 columns wide, without titles. Empty for none.
 std::string places_table(const Places& places);
 
-/// The layer, or "%node" where there is none.
+/// The layer, or "%node" if there is none.
 std::string place_name(const std::string& layer, const std::string& node);
 
 /// "1 operation", "3 operations".

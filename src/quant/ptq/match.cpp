@@ -26,7 +26,7 @@ class Attempt {
     return found;
   }
 
-  /// Down the last operand that is no wildcard.
+  /// Down the last operand that is not a wildcard.
   Unit* root() const {
     size_t at = nodes_.size() - 1;
     for (bool moved = true; moved;) {

@@ -1,4 +1,4 @@
-// Which operators of our graphs are meant by the names in backend configs and qconfig mappings.
+// Maps the names in backend configs and qconfig mappings to operators of our graphs.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ std::vector<std::string> names_of(const Node& node);
 /// Whether names_of() begins with a module type.
 bool is_module_call(const Node& node);
 
-/// kInvalidArgument where the name is an operator ("aten::…") that the dispatcher does not have.
+/// kInvalidArgument if the name is an operator ("aten::…") that the dispatcher does not have.
 void check_operator_name(std::string_view name, std::string_view place);
 
 }  // namespace halftone::ptq

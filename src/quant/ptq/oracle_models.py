@@ -291,7 +291,7 @@ class Odds(nn.Module):
 
 
 class Detector(nn.Module):
-    """Several results, a branch that nobody quantizes, and one layer called twice."""
+    """Several results, a branch that is not quantized, and one layer called twice."""
 
     def __init__(self):
         super().__init__()

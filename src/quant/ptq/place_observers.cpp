@@ -1,4 +1,4 @@
-// Where observers stand. In torch.ao's terms: each quantized match wants its operands and its result in the
+// Places the observers. In torch.ao's terms: each quantized match wants its operands and its result in the
 // dtype of its qconfig; an operand whose maker does not give that dtype gets an observer of its own, a result
 // gets one for all its readers. Operations that only move or pick elements share one observer among operands
 // and result.
@@ -129,7 +129,7 @@ class Placer {
     return point != nullptr && point->observer ? point : nullptr;
   }
 
-  /// The nearest point at or before an operand, up through views that nobody observes. (torch.ao goes up
+  /// The nearest point at or before an operand, up through views without observers. (torch.ao goes up
   /// through any operation, and so gives a reshape after a float layer norm the scale of what came before
   /// it.)
   ObservedPoint* nearest_point(const Value* value, const Unit* reader) {

@@ -1,4 +1,4 @@
-// What prepare() decides and convert() carries out.
+// The decisions of prepare(), which convert() carries out.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ struct ObservedPoint {
   bool is_output = false;          ///< for all who read the value; else for `readers` only
   std::vector<Node*> readers;      ///< nodes whose operands are replaced
   ObserverConfig config;           ///< as the qconfig says; what counts is the observer
-  std::optional<size_t> observer;  ///< index; nothing where the value is quantized at run time
+  std::optional<size_t> observer;  ///< index; nothing if the value is quantized at run time
   std::vector<size_t> matches;     ///< the matches that made it or read it
 };
 
@@ -62,7 +62,7 @@ void place_observers(PtqPlan& plan);
 std::string describe_value(const Value& value);
 /// The layer of the node that makes the value, or of the first that reads it.
 std::string layer_of_value(const Value& value);
-/// The keys of the points' statistics: names of their values; name#2 where a value is observed a second time.
+/// The keys of the points' statistics: names of their values; name#2 if a value is observed a second time.
 std::vector<std::string> keys_of(const std::vector<ObservedPoint>& points);
 
 }  // namespace ptq

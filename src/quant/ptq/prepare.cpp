@@ -1,3 +1,4 @@
+// prepare(): fuses a copy, matches patterns, decides which are quantized, and places observers.
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ namespace ptq {
 namespace {
 
 /// Runs the model once: what is wrong with the example shows before anything is decided, and dtypes are known
-/// also where the graph does not say them.
+/// also if the graph does not say them.
 void run_example(PtqPlan& plan, const std::vector<c10::IValue>& example) {
   const auto note = [&](const Value& value, const c10::IValue& held) {
     if (held.isTensor() && held.toTensor().scalar_type() == at::kFloat) plan.floats.insert(value.name());

@@ -1,4 +1,4 @@
-// What a conversion did, for people and programs.
+// The report of a conversion, as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -44,7 +44,7 @@ IntegerWeight quantize_stored_weight(const at::Tensor& weight, const ObserverCon
     zero_point = zero_point.view(along);
   }
   const at::Tensor steps = weight * scale.reciprocal();
-  // A zero point that is no integer takes part in the rounding.
+  // A zero point that is not an integer takes part in the rounding.
   const at::Tensor rounded = float_zero_point ? at::round(steps + zero_point) : at::round(steps) + zero_point;
   result.values = at::clamp(rounded, result.range.first, result.range.second).to(storage_type(config.dtype));
   return result;

@@ -22,7 +22,7 @@ const std::set<std::string, std::less<>>& operators_with_parameters() {
   return list;
 }
 
-/// Whether the second operand may be a number: then it counts as an argument that is no tensor.
+/// Whether the second operand may be a number: then it counts as an argument that is not a tensor.
 bool is_binary(std::string_view base) {
   static const std::set<std::string, std::less<>> list = {"aten::add", "aten::sub", "aten::mul", "aten::div",
                                                           "aten::floor_divide"};

@@ -25,7 +25,7 @@ struct Unit {
   bool goes_by(std::string_view name) const;
 };
 
-/// Operands of the operator that belong to the layer and are no activations: "weight", "bias", ….
+/// Operands of the operator that belong to the layer and are not activations: "weight", "bias", ….
 bool is_parameter_operand(const Node& node, std::string_view operand);
 /// Whether the operator's operand "weight" may be quantized: convolutions, linears, embeddings.
 bool has_quantizable_weight(const Node& node);

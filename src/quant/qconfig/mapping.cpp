@@ -1,3 +1,4 @@
+// QConfigMapping: the qconfig of an operation, by layer, pattern, type and order.
 #include <algorithm>
 #include <regex>
 

@@ -1,3 +1,4 @@
+// ObserverConfig: names, ranges of dtypes, checks and JSON.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-// How observers and qconfigs stand in JSON.
+// Observers and qconfigs as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ using Json = nlohmann::ordered_json;
 
 Json observer_json(const ObserverConfig& config);
 ObserverConfig read_observer(const JsonCursor& place);
-/// null where there is none.
+/// null if there is none.
 Json qconfig_json(const QConfigMapping::Value& value);
 /// Also the name of one: "default_dynamic".
 QConfigMapping::Value read_qconfig(const JsonCursor& place);

@@ -35,11 +35,11 @@ class LayerChooser {
   LayerChooser(const QuantConfig& config, const QuantizeOptions& options);
 
   /// The layer's outcome and config, or the reason why it is kept; bytes are left to the caller.
-  /// kInvalidArgument where the layer is quantized already and another config was chosen for it.
+  /// kInvalidArgument if the layer is quantized already and another config was chosen for it.
   LayerReport choose(const LayerInfo& layer, const LayerState& state = {});
 
-  /// kInvalidArgument where a pattern matched no layer; where a format refused layers, naming all of them;
-  /// and where nothing is to be done, with every layer and why it was kept, and with what the scheme leaves
+  /// kInvalidArgument if a pattern matched no layer; where a format refused layers, naming all of them;
+  /// and if nothing is to be done, with every layer and why it was kept, and with what the scheme leaves
   /// alone.
   void finish(const std::vector<LeftAlone>& left_alone = {}) const;
 

@@ -1,4 +1,5 @@
-// What quantize_ left alone, by kind: so that nobody takes a model for small of which most stayed as it was.
+// The weights that quantize_ left alone, by kind: so that a model of which most stayed as it was is not taken
+// for small.
 #pragma once
 
 #include <string>

@@ -1,3 +1,4 @@
+// QuantizeReport as text.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -26,7 +27,7 @@ std::string_view to_string(LayerReport::Outcome outcome) {
   return "kept";
 }
 
-/// A scheme's short name where there is one: tables are narrow.
+/// A scheme's short name if there is one: tables are narrow.
 std::string short_name(const QuantConfig& config) {
   for (const Scheme& scheme : schemes()) {
     if (scheme.config == config) return scheme.names.front();

@@ -30,7 +30,7 @@ struct WindowLists {
   bool ceil_mode = false;
 };
 
-// Each: kInvalidArgument, naming the operator, where the numbers do not fit x.
+// Each: kInvalidArgument, naming the operator, if the numbers do not fit x.
 ImageCall max_pool_call(c10::IntArrayRef x, const WindowLists& lists);
 ImageCall average_pool_call(c10::IntArrayRef x, const WindowLists& lists, kernels::AverageDivisor divisor);
 ImageCall adaptive_pool_call(c10::IntArrayRef x, c10::IntArrayRef output_size);

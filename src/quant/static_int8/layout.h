@@ -19,7 +19,7 @@ kernels::ConvExtent pixel_extent(c10::IntArrayRef sizes);
 kernels::ConvExtent to_extent(const char* name, const char* what, c10::IntArrayRef numbers, int64_t dims,
                               int64_t otherwise);
 
-/// [batch, channels, …] as a dense tensor [batch, …, channels]; a copy only where memory lies otherwise.
+/// [batch, channels, …] as a dense tensor [batch, …, channels]; a copy only if memory lies otherwise.
 at::Tensor channels_last_rows(const at::Tensor& tensor);
 /// Whether a result like this one shall be channels last: four and five dimensions always, three where these
 /// are.

@@ -1,3 +1,5 @@
+// lower(): rewrites a reference graph into int8 operators, one rewrite after the other, and lists what stays
+// float.
 #include "halftone/lower.h"
 
 #include <algorithm>
@@ -26,7 +28,7 @@ constexpr LowerRewrite kRewrites[] = {static_int8::rewrite_sink_dequantize,
                                       static_int8::rewrite_lookup,
                                       static_int8::rewrite_settle_strides};
 
-/// Nodes that nobody uses go, and with them what was said about them.
+/// Removes nodes without users, and their reasons.
 void clean_up(LowerContext& context) {
   context.graph.erase_dead_nodes();
   std::unordered_set<const Node*> alive;

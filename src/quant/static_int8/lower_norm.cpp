@@ -11,7 +11,7 @@
 namespace halftone::static_int8 {
 namespace {
 
-/// Running statistics and what is learnt, as one factor and one offset; undefined where they are not
+/// Running statistics and what is learnt, as one factor and one offset; undefined if they are not
 /// constant.
 struct ChannelAffine {
   at::Tensor factor, offset;

@@ -36,7 +36,7 @@ struct QuantizedWeightValue {
   Value* scale = nullptr;
 };
 
-/// One for each output channel, made into a constant of the graph where the graph has not just that.
+/// One for each output channel, made into a constant of the graph if the graph has not just that.
 Value* scale_value(LowerContext& context, const Value* q, Value* scales, const at::Tensor& wanted) {
   const at::Tensor given = constant_of(scales, context.constants);
   if (given.defined() && given.scalar_type() == at::kFloat && given.sizes() == wanted.sizes()) return scales;
@@ -44,7 +44,7 @@ Value* scale_value(LowerContext& context, const Value* q, Value* scales, const a
   return context.add_constant(weight + "_scale", wanted);
 }
 
-/// Nothing where the kernels cannot take it; `why` says what it is.
+/// Nothing if the kernels cannot take it; `why` says what it is.
 std::optional<QuantizedWeightValue> try_weight(LowerContext& context, const Value* weight, bool transposed,
                                                int64_t groups, std::string& why) {
   const Node* node = weight->producer();
@@ -90,7 +90,7 @@ Argument::List to_arguments(const std::vector<int64_t>& numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
-/// Appends stride to groups; false where one of them is not a constant.
+/// Appends stride to groups; false if one of them is not a constant.
 bool append_conv_lists(const Node& node, size_t dims, bool transposed, std::vector<NamedArgument>& inputs,
                        std::string& why) {
   auto padding = try_extent(node, "padding", dims, 0);

@@ -13,7 +13,7 @@
 namespace halftone::static_int8 {
 namespace {
 
-/// 7 where no weight is beyond ±64. Remembered with the packed weights: it reads them all.
+/// 7 if no weight is beyond ±64. Remembered with the packed weights: it reads them all.
 int weight_bits_of(const at::Tensor& weight) {
   constexpr size_t kBytes = 64;
   const at::Tensor note = packed_block({weight}, {"int8_weight_bits", 1}, kBytes, [&](void* out) {

@@ -34,13 +34,13 @@ struct Product {
   kernels::Int8ConvArgs args;
 };
 
-/// kInvalidArgument where the tensors, which may be meta tensors, or numbers do not fit the shape.
+/// kInvalidArgument if the tensors, which may be meta tensors, or numbers do not fit the shape.
 void check_product(const ProductSpec& spec);
 
 /// kInvalidArgument as check_product.
 Product prepare_product(const ProductSpec& spec);
 
-/// The name of the weight's tensor where the node is one of the two operators and the weight is stored;
+/// The name of the weight's tensor if the node is one of the two operators and the weight is stored;
 /// nothing for other nodes.
 std::optional<std::string> try_product_weight(const Node& node);
 /// Packs the weight of such a node as a run would, for images of the sizes that the graph knows.
@@ -52,7 +52,7 @@ struct ConvLists {
   bool transposed = false;
   int64_t groups = 1;
 };
-/// The geometry of x [batch, channels, …] and the weight. kInvalidArgument where they do not fit.
+/// The geometry of x [batch, channels, …] and the weight. kInvalidArgument if they do not fit.
 kernels::ConvShape conv_shape_of(const char* name, c10::IntArrayRef x, c10::IntArrayRef weight,
                                  const ConvLists& lists);
 /// [batch, out_channels, …] with as many dimensions as x has.

@@ -30,7 +30,7 @@ struct LowerContext {
   Value* add_constant(const std::string& hint, at::Tensor tensor);
 };
 
-/// True where something changed. Nodes that nobody uses any more may be left behind.
+/// True if something changed. Nodes without users may be left behind.
 using LowerRewrite = bool (*)(LowerContext&);
 
 /// dequantize → what moves elements  ⇒  the same on integers → dequantize
@@ -67,7 +67,7 @@ struct QuantizedTail {
   std::vector<Node*> quantize;  ///< at least one
   Quantized quantized;          ///< with least and largest as the clamp leaves them
 };
-/// Nothing where the float, or what the clamp makes of it, is read by anything else; `why` says what.
+/// Nothing if the float, or what the clamp makes of it, is read by anything else; `why` says what.
 std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string& why);
 
 /// Inserts a node whose result takes the place and the name of `old_value`.
@@ -80,7 +80,7 @@ Node* replace_tail(const QuantizedTail& tail, std::string_view target, std::vect
 /// scale, zero point and range as the arguments that all int8 operators end with.
 void append_output(std::vector<NamedArgument>& inputs, const Quantized& quantized);
 /// Strides of a tensor whose channels (dimension 1) are neighbours, for three dimensions and more; row-major
-/// ones for less; empty where they cannot be written down.
+/// ones for less; empty if they cannot be written down.
 std::vector<SymExpr> channels_last_strides(const std::vector<SymExpr>& sizes);
 
 }  // namespace halftone::static_int8

@@ -7,7 +7,7 @@
 namespace halftone::static_int8 {
 namespace {
 
-/// The tensors that the node moves: one, or those of a list. Empty where one of them is no dequantized value.
+/// The tensors that the node moves: one, or those of a list. Empty if one of them is not a dequantized value.
 std::vector<Dequantized> moved_values(const Node& node) {
   const Argument* operand = node.try_input(moved_operand(node));
   std::vector<Dequantized> values;
@@ -46,7 +46,7 @@ Argument::List to_list(const std::vector<int64_t>& numbers) {
   return {numbers.begin(), numbers.end()};
 }
 
-/// Target and operands of the node on integers; an empty target where it cannot be said.
+/// Target and operands of the node on integers; an empty target if it cannot be said.
 struct OnIntegers {
   std::string target;
   std::vector<NamedArgument> inputs;

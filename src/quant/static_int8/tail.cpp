@@ -1,4 +1,4 @@
-// What the rewrites share: the clamp and quantize nodes behind a float, and the operator in their place.
+// Shared by the rewrites: the clamp and quantize nodes after a float, and the operator in their place.
 #include <algorithm>
 #include <limits>
 
@@ -14,7 +14,7 @@ struct Bounds {
   float high = std::numeric_limits<float>::infinity();
 };
 
-/// The bounds of a node that clamps; nothing where it does something else.
+/// The bounds of a node that clamps; nothing if it does something else.
 std::optional<Bounds> try_bounds(const Node& node) {
   Bounds bounds;
   if (node.is("aten::relu")) {
@@ -46,7 +46,7 @@ bool all_quantize_alike(const Value* value) {
 }
 
 std::string readers_of(const Value* value) {
-  if (value->users().empty()) return "nobody reads its result";
+  if (value->users().empty()) return "its result is not read";
   const Node* first = value->users().front();
   for (const Node* user : value->users()) {
     if (!try_quantized(*user)) first = user;

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: reference graphs from text, lowered, and run against each other.
+// Shared by the tests of this folder: reference graphs from text, lowered, and run against each other.
 #pragma once
 
 #include <ATen/Functions.h>

@@ -1,11 +1,12 @@
 // Floats to integers of 2 to 8 bits with a scale (and a zero point) for each group of neighbouring inputs;
 // the integers and scales are those of torchao 0.18, bit for bit.
 //
-//   symmetric:   scale = max(max|w| / ((high - low) / 2), smallest_scale)                           q =
-//   clamp(rint(w · (1/scale))) with zeros:  lo = min(0, min w), hi = max(0, max w), scale = max((hi - lo) /
-//   (high - low), smallest_scale),
-//                zero_point = clamp(low - rint(lo / scale)),                           q = clamp(rint(w ·
-//                (1/scale)) + zero_point)
+//   symmetric:   scale      = max(max|w| / ((high - low) / 2), smallest_scale)
+//                q          = clamp(rint(w · (1/scale)))
+//   with zeros:  lo         = min(0, min w),  hi = max(0, max w)
+//                scale      = max((hi - lo) / (high - low), smallest_scale)
+//                zero_point = clamp(low - rint(lo / scale))
+//                q          = clamp(rint(w · (1/scale)) + zero_point)
 //
 // rint rounds to nearest even, clamp means [low, high]. Each result is rounded to scale_type (all that makes
 // the scale and the zero point) or math_type (1/scale and the product), because PyTorch computes them in
@@ -35,7 +36,7 @@ struct AffineRule {
 struct AffineParts {
   at::Tensor q;           ///< int8 [n, k]
   at::Tensor scale;       ///< float32 [n, groups]
-  at::Tensor zero_point;  ///< int8 [n, groups]; undefined where symmetric
+  at::Tensor zero_point;  ///< int8 [n, groups]; undefined if symmetric
 };
 
 /// The rule of int8wo and int8dq: scales of at least 2^-23, and only they are rounded to the weight's type.
@@ -43,7 +44,7 @@ AffineRule int8_rule(int weight_bits, c10::ScalarType dtype);
 /// The rule of int4wo and IntxWeightOnlyConfig: everything in the weight's type.
 AffineRule intx_rule(int bits, bool symmetric, c10::ScalarType dtype);
 
-/// weight: float32 [n, k], contiguous, finite. The last group is shorter where `group` does not divide k; k =
+/// weight: float32 [n, k], contiguous, finite. The last group is shorter if `group` does not divide k; k =
 /// 0 is one group of zeros.
 AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const AffineRule& rule);
 

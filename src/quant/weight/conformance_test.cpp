@@ -1,4 +1,4 @@
-// What every built-in linear format must show, whatever its integers are.
+// The contract of every built-in linear format, whatever its integers are.
 #include <c10/core/InferenceMode.h>
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -14,7 +14,7 @@ namespace {
 
 struct Case {
   QuantConfig config;
-  /// Of one activation, in steps of its row's scale: 0 where activations stay as they are.
+  /// Of one activation, in steps of its row's scale: 0 if activations stay as they are.
   double activation_error = 0;
   /// Of the weights that the format takes.
   int64_t k = 64;

@@ -1,8 +1,8 @@
 // halftone::intx_linear, run by the nearest kernel:
 //   up to 4 bits in groups of 32, 64, 128 or 256   int4_weight_only_linear
 //   one group a channel, q - zero_point in 8 bits  int8_weight_only_linear
-//   everything else                                fp32_linear on the restored floats, which takes 4 bytes a
-//   weight in memory
+//   everything else                                fp32_linear on the restored floats, which takes 4 bytes
+//                                                  a weight in memory
 #include <torch/library.h>
 
 #include "base/errors.h"

@@ -1,4 +1,4 @@
-// What the CPU kernels of all linear operators share: x as rows of floats, the bias, scratch memory, and the
+// Shared by the CPU kernels of all linear operators: x as rows of floats, the bias, scratch memory, and the
 // result in x's type.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace halftone {
 /// floating type; float64 is computed in float32, whose error is far below that of the quantization.
 class LinearCall {
  public:
-  /// `name` of the operator for messages. kInvalidArgument where x or bias do not fit.
+  /// `name` of the operator for messages. kInvalidArgument if x or bias do not fit.
   LinearCall(const char* name, const at::Tensor& x, int64_t n, int64_t k,
              const std::optional<at::Tensor>& bias);
 

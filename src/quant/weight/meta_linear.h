@@ -1,4 +1,4 @@
-// The meta kernel of all linear operators: the result's sizes and type, also where sizes are symbols.
+// The meta kernel of all linear operators: the result's sizes and type, even if sizes are symbols.
 #pragma once
 
 #include <ATen/core/Tensor.h>

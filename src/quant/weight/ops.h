@@ -21,7 +21,7 @@ at::Tensor int8_linear(const at::Tensor& x, const at::Tensor& weight, const at::
                        bool symmetric_activations);
 
 /// y = x · ((weight - zero_point) · scale)ᵀ + bias; weight uint8 [n, ceil(k / 2)] (bits.h), scale float32 and
-/// zero_point int8 [n, ceil(k / group_size)]: the last group may be shorter. in_features: k; 0 where it is
+/// zero_point int8 [n, ceil(k / group_size)]: the last group may be shorter. in_features: k; 0 if it is
 /// even. Kernel: int4_weight_only_linear, or int4_dynamic_linear with quantize_activations.
 at::Tensor int4_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                        const std::optional<at::Tensor>& zero_point, const std::optional<at::Tensor>& bias,
@@ -46,7 +46,7 @@ at::Tensor int4_embedding(const at::Tensor& indices, const at::Tensor& weight, c
                           const std::optional<at::Tensor>& zero_point, int64_t group_size,
                           std::optional<c10::ScalarType> dtype, int64_t in_features = 0);
 
-/// The inputs of an int4 weight uint8 [n, ceil(k / 2)]. kInvalidArgument, naming the operator, where
+/// The inputs of an int4 weight uint8 [n, ceil(k / 2)]. kInvalidArgument, naming the operator, if
 /// in_features is neither 0 nor such a k.
 c10::SymInt int4_inputs(const char* name, const at::Tensor& weight, int64_t in_features);
 /// The same; weight bfloat16 [rows, k], widened exactly, read by ATen.

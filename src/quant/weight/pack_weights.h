@@ -19,7 +19,7 @@ struct PackSource {
   int64_t n = 0;
   int64_t k = 0;
   /// Rows [first, first + count) as int8 [count, k] (for fp32: float32), contiguous; called for all of them
-  /// where there is no block yet, for a few where a stored block is checked.
+  /// if there is no block yet, for a few where a stored block is checked.
   c10::function_ref<at::Tensor(int64_t first, int64_t count)> values;
   at::Tensor scale = {};       ///< float32 [n] or [n, groups]
   at::Tensor zero_point = {};  ///< int8 [n, groups], or undefined

@@ -266,7 +266,7 @@ at::Tensor packed_block(const std::vector<at::Tensor>& parts, const PackLayout& 
   const auto found = cache().find(parts, layout, bytes);
   if (found.doubt) {
     const bool all = *found.doubt == PackedTrust::kCompare;
-    // The header first, also where everything is compared: its message names the field.
+    // The header first, even if everything is compared: its message names the field.
     if (check) check_adopted(layout, found.bytes, bytes, pack, check);
     if (!check || all) check_adopted(layout, found.bytes, bytes, pack, std::nullopt);
     cache().trust(parts, found.bytes);

@@ -45,7 +45,7 @@ using CheckFunction = c10::function_ref<void(const void* block)>;
 
 /// The cached block of these parts (undefined ones are ignored), made by `pack` if there is none of this
 /// layout. A block that was adopted is first compared with the parts: its size, then by `check`; without one,
-/// all of it with a new one. kCorruptFile where it differs, naming the layout.
+/// all of it with a new one. kCorruptFile if it differs, naming the layout.
 /// Thread-safe; two threads that come first at once may both pack, and then share one block.
 at::Tensor packed_block(const std::vector<at::Tensor>& parts, const PackLayout& layout, size_t bytes,
                         PackFunction pack, std::optional<CheckFunction> check = std::nullopt);
@@ -60,7 +60,7 @@ enum class PackedTrust {
 };
 
 /// Offers a block that was stored, also in mapped memory. It is used if the operator wants that very layout,
-/// else never read. kInvalidArgument where it is not uint8, contiguous, on the CPU and aligned to 64.
+/// else never read. kInvalidArgument if it is not uint8, contiguous, on the CPU and aligned to 64.
 void adopt_packed(const std::vector<at::Tensor>& parts, PackedBlock block,
                   PackedTrust trust = PackedTrust::kCheck);
 

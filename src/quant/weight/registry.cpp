@@ -1,4 +1,4 @@
-// Which WeightFormat a config has: the built-in ones, and those of registered types.
+// The WeightFormat of each config: the built-in ones, and those of registered types.
 #include <map>
 #include <mutex>
 

@@ -1,4 +1,4 @@
-// Shared by the tests of this room: weights and inputs from a seed, the double-precision reference, and the
+// Shared by the tests of this folder: weights and inputs from a seed, the double-precision reference, and the
 // conformance that every linear format must show.
 #pragma once
 

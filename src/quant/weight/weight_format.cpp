@@ -1,3 +1,4 @@
+// WeightFormat: checks and defaults that all formats share.
 #include "halftone/weight_format.h"
 
 #include <ATen/ops/isfinite.h>

@@ -1,3 +1,4 @@
+// Autoquant: calibration, planning and quantizing; the entry points of halftone/autoquant.h.
 #include "halftone/autoquant.h"
 
 #include <ATen/Parallel.h>
@@ -74,7 +75,7 @@ void apply_to(const ModelSource& model, const AutoquantPlan& plan) {
   }
 }
 
-/// Nothing, and a line in the log, for what is no plan of these layers.
+/// Nothing, and a line in the log, for what is not a plan of these layers.
 std::optional<AutoquantPlan> plan_of_cache(const std::string& text, const std::vector<LayerInfo>& layers) {
   try {
     AutoquantPlan plan = AutoquantPlan::from_json(text, "autoquant's cache");

@@ -200,7 +200,7 @@ TEST(Autoquant, ALayersBoundRefusesASchemeWithItsCosine) {
     EXPECT_EQ(layer.choice, "int8wo");
     EXPECT_GT(*candidate_of(layer, "int4wo").error, *candidate_of(layer, "int8wo").error);
   }
-  // 48 inputs are no multiple of a group: the last one is shorter.
+  // 48 inputs are not a multiple of a group: the last one is shorter.
   const AutoquantPlan odd =
       plan_autoquant(block_model(1, 48), std::vector{rows_call(8, 48)}, quick_options());
   EXPECT_LT(*candidate_of(odd.layers.at(0), "int4wo").error, 0.1);

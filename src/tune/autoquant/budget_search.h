@@ -21,8 +21,8 @@ struct BudgetResult {
 };
 
 /// 1. The fastest allowed scheme of each group. If that holds, it is the plan.
-/// 2. The harm that each group does alone, from one run of the model each; errors of its other schemes scale
-///    it.
+/// 2. The harm that each group does alone, from one run of the model each, scaled by the errors of its other
+///    schemes.
 /// 3. Groups are given back until the sum of harms fits the budget, the model is built and validated, the
 ///    sum is corrected by what was found, and so on.
 BudgetResult search_budget(const PlanInput& input, const GroupCosts& costs, Judge& judge,

@@ -1,4 +1,4 @@
-// Which scheme each group gets: the fastest, and as much of it given back as an accuracy budget asks for.
+// The scheme of each group: the fastest, except for groups that are given back to meet an accuracy budget.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What each scheme would cost each group: time and error, measured.
+// The measured time and error of each scheme for each group.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Caches and plans that somebody else wrote: nothing of them is taken, and nothing hangs.
+// Forged caches and plans: nothing of them is used, and nothing hangs.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -24,7 +24,7 @@ HostileFile hostile_text(std::string name, std::string text) {
   return {std::move(name), [text = std::move(text)](const fs::path& path) { std::ofstream(path) << text; }};
 }
 
-/// What is no file that can be read to its end, and texts that fill memory or stack.
+/// What is not a file that can be read to its end, and texts that fill memory or stack.
 std::vector<HostileFile> no_caches() {
   const size_t many = 5'000'000;
   return {
@@ -110,7 +110,7 @@ TEST_F(HostileCache, WhatWasMeasuredIsKeptInThePlaceOfAHostileFile) {
   for (const HostileFile& file : no_caches()) {
     SCOPED_TRACE(file.name);
     file.put(times());
-    // What is no file is left alone: a line in the log, and nothing is kept.
+    // What is not a file is left alone: a line in the log, and nothing is kept.
     const bool is_file = fs::is_regular_file(times());
     TimeCache cache(dir(), true);
     cache.add("p", "s", 2.5);

@@ -1,4 +1,4 @@
-// How far a layer's output is from fp32's with a scheme, on recorded activations.
+// The error of a layer's output with a scheme against fp32, on recorded activations.
 #pragma once
 
 #include <optional>

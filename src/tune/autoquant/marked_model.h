@@ -11,7 +11,7 @@
 
 namespace halftone::aq {
 
-/// Linears that read one value: run as one where they have one scheme.
+/// Linears that read one value: run as one if they have one scheme.
 struct Site {
   const Value* x = nullptr;          ///< what they read, before reshapes
   std::vector<const Node*> linears;  ///< in the graph's order
@@ -20,7 +20,7 @@ struct Site {
 /// Layers that are decided about together: those that share a site.
 struct Group {
   std::vector<size_t> layers;  ///< in the model's order
-  std::vector<Site> sites;     ///< more than one where a layer is used several times
+  std::vector<Site> sites;     ///< more than one if a layer is used several times
 };
 
 /// A copy of a graph with its marks; nodes and values are those of that copy.
@@ -31,7 +31,7 @@ struct MarkedModel {
   int64_t weights = 0;             ///< of all layers
 };
 
-/// `include`, `exclude`: as in QuantizeOptions. `type`: the model's, for the error where nothing is left:
+/// `include`, `exclude`: as in QuantizeOptions. `type`: the model's, for the error if nothing is left:
 /// kInvalidArgument "NotAutoquantizable: …".
 MarkedModel mark(const GraphModule& module, const std::string& include, const std::string& exclude,
                  const std::string& type);

@@ -1,4 +1,4 @@
-// What autoquant promises, in a short form, on MiniLM. At length: bench/autoquant.
+// The promises of autoquant, in a short form, on MiniLM. At length: bench/autoquant.
 #include <ATen/Context.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/ones.h>

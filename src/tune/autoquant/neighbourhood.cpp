@@ -71,7 +71,7 @@ class NeighbourFinder {
       found_.insert(value->producer());
   }
 
-  /// Follows reshapes to the next reader, if it is the only one; they are taken only where it is.
+  /// Follows reshapes to the next reader, if it is the only one; they are taken only if it is.
   static const Node* next_reader(const Value* value, std::vector<const Node*>& reshapes) {
     const Node* user = only_user(value);
     while (user != nullptr && is_reshape_node(*user)) {

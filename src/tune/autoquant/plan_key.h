@@ -1,4 +1,4 @@
-// What a plan depends on: two plannings with equal keys may share one.
+// The key of a plan: two plannings with equal keys may share one.
 #pragma once
 
 #include <string>

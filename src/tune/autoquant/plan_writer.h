@@ -9,7 +9,7 @@
 
 namespace halftone::aq {
 
-/// What came out of the race, or of the budget where there was none.
+/// What came out of the race, or of the budget if there was none.
 struct Decision {
   SchemeOfGroup chosen;
   std::string winner;           ///< the variant's name

@@ -1,4 +1,5 @@
-// What is measured: the linears of a site with their fused neighbours, cut out of the graph for one shape.
+// The unit of measurement: the linears of a site with their fused neighbours, cut out of the graph for one
+// shape.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -45,7 +46,7 @@ struct Problem {
 };
 
 /// `seen`: of one call. The weights of the model's other layers are part of the key: they decide what the
-/// caches hold when a call comes to this one. Inputs are made up, the same each time. kUnsupported where a
+/// caches hold when a call comes to this one. Inputs are made up, the same each time. kUnsupported if a
 /// number that the nodes need was not seen.
 Problem cut_out(const MarkedModel& model, const Neighbourhood& part, const SeenValues& seen);
 

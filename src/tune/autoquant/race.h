@@ -17,9 +17,9 @@ struct RaceResult {
 };
 
 /// `variants`: fp32 first; all built. Each shape is measured in turns; the times add up by how often a shape
-/// is seen. The fastest wins, but fp32 where nothing gains 1 % and 5 µs over it beyond doubt: a call that
+/// is seen. The fastest wins, but fp32 if nothing gains 1 % and 5 µs over it beyond doubt: a call that
 /// takes microseconds is not worth a loss of accuracy. `layer_gain_ms`: what each variant's layers won over
-/// fp32's by themselves. Where that is less than half of 5 µs, a faster whole is the machine's noise.
+/// fp32's by themselves. If that is less than half of 5 µs, a faster whole is the machine's noise.
 RaceResult race(const PlanInput& input, const std::vector<std::shared_ptr<Variant>>& variants,
                 const std::vector<double>& layer_gain_ms, double seconds,
                 const std::function<void(double share)>& progress);

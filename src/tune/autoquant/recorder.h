@@ -1,4 +1,4 @@
-// What calibration sees: the shapes at each site and how often, and some rows of real activations.
+// The record of calibration: the shapes at each site and how often, and some rows of real activations.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -45,7 +45,7 @@ class Recorder {
   }
   /// Most frequent first. Rare shapes beyond the bound are counted with the nearest one.
   std::vector<SiteShape> shapes(size_t group, size_t site) const;
-  /// Of the value that a linear reads; empty where it never ran.
+  /// Of the value that a linear reads; empty if it never ran.
   const std::vector<RowSample>& rows(const Node* linear) const;
 
  private:

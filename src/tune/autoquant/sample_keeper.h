@@ -13,7 +13,7 @@ class SampleKeeper {
  public:
   struct Kept {
     std::vector<int64_t> signature;  ///< sizes and dtypes of all tensors
-    Sample sample;                   ///< empty where there is no room for one more
+    Sample sample;                   ///< empty if there is no room for one more
   };
   /// A copy, for add(), where there is room for it.
   Kept copy(const Sample& sample) const;

@@ -21,7 +21,7 @@ struct Variant {
   double cosine = 0;  ///< the least, to fp32's answers on validation samples
   bool holds = false;
   std::string note;                  ///< why it could not be built; empty: it could
-  std::shared_ptr<Entrant> entrant;  ///< nullptr where that is so, and after release
+  std::shared_ptr<Entrant> entrant;  ///< nullptr if that is so, and after release
 };
 
 /// Builds variants and remembers what became of them.

@@ -1,4 +1,4 @@
-// Which layers a plan speaks of: those with an entry, and those that an entry decides for along with its own.
+// The layers that a plan decides: those with an entry, and those that an entry decides together with its own.
 #pragma once
 
 #include <string>

@@ -82,7 +82,7 @@ TEST(AutoquantPlanDamage, IsFoundInTheTextItself) {
   EXPECT_THAT(refusal_of(R"({"layers": [], "layers": []})"), HasSubstr("layers"));
   EXPECT_THAT(refusal_of("{\"layers\": [], \"model\": \"\xff\"}"), HasSubstr("p.json"));
   EXPECT_THAT(refusal_of(std::string(100, '[')), HasSubstr("p.json"));
-  // A file that was cut off anywhere is no plan.
+  // A file that was cut off anywhere is not a plan.
   const size_t end = whole.rfind('}');
   for (size_t length = 0; length < end; length += 7) refusal_of(whole.substr(0, length));
 }

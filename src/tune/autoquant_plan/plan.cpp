@@ -1,3 +1,4 @@
+// AutoquantPlan: choices, overrides, reading and writing files.
 #include <algorithm>
 #include <set>
 

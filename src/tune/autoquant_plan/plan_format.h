@@ -1,4 +1,4 @@
-// What plan files begin with.
+// The first bytes of plan files.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@ namespace {
 
 constexpr JsonLimits kPlanLimits{.max_depth = 16, .max_bytes = size_t{64} << 20, .max_values = 4'000'000};
 
-/// One object: its members are asked for by key, and finish() refuses those that nobody asked for.
+/// One object: its members are asked for by key, and finish() refuses the remaining ones.
 class PlanReader {
  public:
   explicit PlanReader(JsonCursor place) : place_(std::move(place)) {
@@ -29,7 +29,7 @@ class PlanReader {
     known_.emplace_back(key);
     return place_.at(key);
   }
-  /// Nothing where it is left out or null.
+  /// Nothing if it is left out or null.
   std::optional<JsonCursor> optional(const char* key) {
     known_.emplace_back(key);
     if (!place_.has(key) || place_.at(key).is_null()) return std::nullopt;

@@ -71,7 +71,7 @@ TEST(AutoquantPlan, MayBeWrittenByHand) {
   ASSERT_EQ(overrides.size(), 2U);
   EXPECT_EQ(overrides[0].first, "up");
   EXPECT_EQ(overrides[0].second, QuantConfig("int4wo"));
-  EXPECT_EQ(overrides[1].first, R"(a\.\*b)");  // a name is no pattern
+  EXPECT_EQ(overrides[1].first, R"(a\.\*b)");  // a name is not a pattern
   EXPECT_EQ(AutoquantPlan::from_json(plan.to_json(), "again.json"), plan);
   EXPECT_FALSE(AutoquantPlan::from_json(R"({"layers": []})", "none.json").quantizes());
 }

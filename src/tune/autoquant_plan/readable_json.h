@@ -1,4 +1,4 @@
-// JSON laid out for people: what fits a line stands on one.
+// Readable JSON: values that fit a line are written on one.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

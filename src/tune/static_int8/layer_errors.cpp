@@ -11,7 +11,7 @@
 namespace halftone {
 namespace {
 
-/// Lower is better; -200 where nothing differs.
+/// Lower is better; -200 if nothing differs.
 double noise_db(const Difference& difference) {
   constexpr double kSilence = -200;
   return std::max(kSilence, -difference.measure().snr_db);

@@ -1,4 +1,4 @@
-// What each layer of a statically quantized model lost against the float model.
+// The error of each layer of a statically quantized model against the float model.
 #pragma once
 
 #include <vector>

@@ -1,3 +1,4 @@
+// quantize_static(): prepare, calibrate, convert, lower, and the errors of the layers.
 #include "halftone/quantize_static.h"
 
 #include <algorithm>

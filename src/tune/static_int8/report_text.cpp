@@ -1,4 +1,4 @@
-// What static int8 made of a model, for people and for programs.
+// The report of static int8, as text and as JSON.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -36,7 +36,7 @@ void add_backwards(CaseList& list, const Tensor& x) {
   list.add("aten::softshrink_backward", {grad, x, 0.5});
 }
 
-/// Probabilities. bfloat16 kernels compute in bfloat16 here, which near 1 is no measure of anything.
+/// Probabilities. bfloat16 kernels compute in bfloat16 here, which near 1 is not a measure of anything.
 void add_logits(CaseList& list) {
   const Tensor x = at::rand({5, 7}, at::kDouble);
   const Tensor grad = randn({5, 7}, at::kDouble);

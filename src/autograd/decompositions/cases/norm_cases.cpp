@@ -105,7 +105,7 @@ void add_group_norms(CaseList& list, const Tensor& x, int64_t groups) {
   list.add("aten::native_group_norm", {x, weight, bias, samples, channels, places, groups, 1e-5}, kSums);
   list.add("aten::native_group_norm", {x, kNone, kNone, samples, channels, places, groups, 1e-3}, kSums);
   for (const Mask& mask : {Mask{true, true, true}, Mask{true, false, false}, Mask{false, true, true}}) {
-    // torch 2.13 crashes here where it is asked for no gradient of an operand with channels last.
+    // torch 2.13 crashes here if it is asked for no gradient of an operand with channels last.
     if (!mask[0] && !x.is_contiguous()) continue;
     list.add("aten::native_group_norm_backward",
              {grad, x, mean, rstd, weight, samples, channels, places, groups, mask_of(mask)}, kSums);

@@ -1,4 +1,4 @@
-// Which operators a decomposition calls: a small tracer at the key that real ones sit at.
+// Records the operators that a decomposition calls: a small tracer at the dispatch key of the real one.
 #pragma once
 
 #include <string>

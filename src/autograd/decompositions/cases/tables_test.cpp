@@ -66,7 +66,7 @@ TEST(DecompositionTables, CoreHasTheDefaultOnes) {
   EXPECT_GE(core.size(), 80U);
 }
 
-/// Who calls whom inside the table. Empty for operators that are in nobody's expansion.
+/// The calls inside the table. Empty for operators that are in no expansion.
 std::map<std::string, std::set<std::string>> calls_inside(const DecompositionTable& table) {
   std::map<std::string, std::set<std::string>> calls;
   for (const Case& call : all_cases()) {

@@ -29,7 +29,7 @@ CORE = {"transformer_layer", "conv_batch_norm", "cross_entropy", "pointwise", "d
 
 
 class Captured(Exception):
-    """Thrown once the joint graph is there: nobody wants to run what torch compiles."""
+    """Thrown as soon as the joint graph exists: the compiled code is not needed."""
 
 
 def joint_of(module, inputs, table):

@@ -1,5 +1,5 @@
-// The lifecycle as the seed tells it, row by row with the lines that say so: what lifecycle_table() must be.
-// Written from that text, not from the code.
+// The expected lifecycle_table(), row by row, with the condition of AITune's Backend class that each follows.
+// Written from AITune's behaviour, not from our code.
 #pragma once
 
 #include <array>
@@ -9,24 +9,23 @@
 
 namespace halftone {
 
-struct SeedRow {
+struct ExpectedCall {
   BackendState from;
   LifecycleCall call;
   std::optional<BackendState> to;
-  const char* says;  ///< the condition, in the seed's words
+  const char* says;  ///< the condition in AITune, or ours where it has none
 };
 
-/// Where the issue says more than the seed, or something else, a row says "issue:". It differs from the seed
-/// nowhere; it adds:
-/// - deploy() without a device keeps the stored one (the seed sets what it is given);
-/// - is_active is true in ACTIVE only (the seed shows the property, not its code).
-/// One sentence of the seed is not taken over: deactivate() of a loaded checkpoint says "has already been
-/// deployed" there, which is not true in that state. The condition is the same, the words are not.
-inline const std::array<SeedRow, 30>& seed_table() {
+/// A row that says "here:" defines what AITune leaves open. Further additions:
+/// - deploy() without a device keeps the stored one (AITune sets the one that it is given);
+/// - is_active is true in ACTIVE only.
+/// One message differs: AITune's deactivate() of a loaded checkpoint says "has already been deployed", which is
+/// not true in that state. The condition is the same.
+inline const std::array<ExpectedCall, 30>& expected_lifecycle() {
   using S = BackendState;
   using C = LifecycleCall;
   static constexpr auto kNo = std::nullopt;
-  static const std::array<SeedRow, 30> rows{{
+  static const std::array<ExpectedCall, 30> rows{{
       {S::kInit, C::kBuild, S::kActive, "build: if self.state == BackendState.INIT … self.state = ACTIVE"},
       {S::kInit, C::kActivate, kNo, "activate: if INIT raise \"backend should be built first\""},
       {S::kInit, C::kDeactivate, kNo, "deactivate: if INIT raise \"backend should be built first\""},
@@ -36,7 +35,7 @@ inline const std::array<SeedRow, 30>& seed_table() {
       {S::kInit, C::kToDict, kNo, "to_dict: if self._orig_module is None raise \"call build() first\""},
 
       {S::kActive, C::kBuild, kNo, "build: else raise \"build should be called only once\""},
-      {S::kActive, C::kActivate, S::kActive, "activate: no branch takes ACTIVE; issue: no-op when ACTIVE"},
+      {S::kActive, C::kActivate, S::kActive, "activate: no branch takes ACTIVE; here: no-op when ACTIVE"},
       {S::kActive, C::kDeactivate, S::kInactive, "deactivate: if ACTIVE … self.state = INACTIVE"},
       {S::kActive, C::kDeploy, kNo, "deploy: if != CHECKPOINT_LOADED raise"},
       {S::kActive, C::kInfer, S::kActive, "infer: return self._infer(*args, **kwargs)"},
@@ -45,7 +44,7 @@ inline const std::array<SeedRow, 30>& seed_table() {
       {S::kInactive, C::kBuild, kNo, "build: else raise \"build should be called only once\""},
       {S::kInactive, C::kActivate, S::kActive, "activate: if INACTIVE or CHECKPOINT_LOADED … state = ACTIVE"},
       {S::kInactive, C::kDeactivate, S::kInactive,
-       "deactivate: no branch takes INACTIVE; issue: no-op when INACTIVE"},
+       "deactivate: no branch takes INACTIVE; here: no-op when INACTIVE"},
       {S::kInactive, C::kDeploy, kNo, "deploy: if != CHECKPOINT_LOADED raise"},
       {S::kInactive, C::kInfer, kNo,
        "infer: if != ACTIVE and != DEPLOYED raise \"should be activated first\""},
@@ -70,8 +69,8 @@ inline const std::array<SeedRow, 30>& seed_table() {
   return rows;
 }
 
-/// The words of the seed's errors that ours keep, by call and state.
-inline const char* seed_words(BackendState from, LifecycleCall call) {
+/// The words of AITune's errors that ours keep, by call and state.
+inline const char* expected_words(BackendState from, LifecycleCall call) {
   switch (call) {
     case LifecycleCall::kBuild:
       return "build should be called only once";

@@ -27,15 +27,11 @@ at::Tensor values_like(const at::Tensor& sample, const std::vector<int64_t>& siz
 }  // namespace
 
 std::vector<Variant> encoder_variants() {
-  return {{"eager-fp32", NoQuantConfig{}, false},
-          {"fp32", NoQuantConfig{}},
-          {"int8wo", "int8wo"},
-          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
-          {"int8dq", "int8dq"},
-          {"int4wo", "int4wo"},
-          {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}},
-          {"fp8wo", "fp8wo"},
-          {"bf16wo", "bf16wo"}};
+  std::vector<Variant> variants{{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}};
+  for (const char* scheme :
+       {"int8wo", "int8dq-7bit", "int8dq", "int4wo", "int4wo-int8act", "fp8wo", "bf16wo"})
+    variants.push_back({scheme, scheme});
+  return variants;
 }
 
 Candidate make_candidate(const std::string& path, const Variant& variant) {

@@ -25,7 +25,7 @@ constexpr int64_t kBatches[] = {1, 8};
 std::vector<bench::Variant> variants() {
   return {{"eager-fp32", NoQuantConfig{}, false},
           {"fp32", NoQuantConfig{}},
-          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
+          {"int8dq-7bit", "int8dq-7bit"},
           {"int8dq", "int8dq"}};
 }
 

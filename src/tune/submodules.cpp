@@ -22,8 +22,7 @@ constexpr double kDropRatio = 1.1;
 constexpr double kLeastGain = 0.99;
 
 std::vector<QuantConfig> usual_configs() {
-  return {Int8WeightOnlyConfig{}, Int8DynamicActivationInt8WeightConfig{.weight_bits = 7},
-          Int8DynamicActivationInt8WeightConfig{}, Int4WeightOnlyConfig{}};
+  return {"int8wo", "int8dq-7bit", "int8dq", "int4wo"};
 }
 
 bool is_below(const std::string& layer, const std::string& submodule) {

@@ -3,20 +3,17 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "halftone/autoquant_plan.h"
 #include "halftone/backend.h"
 
 namespace halftone {
 namespace {
-
-constexpr std::array kSeedSchemes = {"noquant", "int8dynamic", "int8weightonly", "int4weightonly",
-                                     "autoquant"};
 
 void check_name(std::string_view what, const std::string& name, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
@@ -45,12 +42,24 @@ void check_job_backend(const BenchJob& job) {
 
 }  // namespace
 
+std::vector<std::string> default_bench_schemes() {
+  std::vector<std::string> names = torchao_scheme_names();
+  // What the others are compared with comes first.
+  std::rotate(names.begin(), std::find(names.begin(), names.end(), "noquant"), names.end());
+  return names;
+}
+
 std::vector<std::string> bench_schemes() {
-  std::vector<std::string> names(kSeedSchemes.begin(), kSeedSchemes.end());
+  std::vector<std::string> names = default_bench_schemes();
   for (const AutoquantScheme& scheme : autoquant_schemes()) {
     if (std::find(names.begin(), names.end(), scheme.name) == names.end()) names.push_back(scheme.name);
   }
   return names;
+}
+
+void check_bench_scheme(std::string_view name) {
+  const NamedScheme scheme = named_scheme(name);
+  if (scheme.entry->kind != SchemeKind::kMeasured) named_config(name);
 }
 
 bool is_model_file(std::string_view model) {
@@ -74,22 +83,24 @@ BenchRow bench_row_of(const BenchJob& job) {
 }
 
 std::optional<QuantConfig> bench_scheme_config(std::string_view scheme) {
-  if (scheme == "noquant") return std::nullopt;
-  if (std::find(kSeedSchemes.begin(), kSeedSchemes.end(), scheme) != kSeedSchemes.end())
-    return QuantConfig(scheme);
   return autoquant_scheme(scheme).config;
 }
 
 BenchAccuracyBound bench_accuracy_bound(std::string_view scheme) {
-  if (scheme == "noquant" || scheme == "fp32") return {1e-4, std::nullopt};
-  if (scheme == "autoquant") return {std::nullopt, 0.995};  // what autoquant promises
-  if (scheme.starts_with("int4")) return {std::nullopt, 0.9};
+  const SchemeEntry& entry = *named_scheme(scheme).entry;
+  if (entry.kind == SchemeKind::kMeasured) return {std::nullopt, 0.995};  // what autoquant promises
+  if (!bench_scheme_config(scheme)) return {1e-4, std::nullopt};
+  if (entry.bits_per_weight < 8) return {std::nullopt, 0.9};
   return {std::nullopt, 0.98};
 }
 
 void check_bench_job(const BenchJob& job) {
   check_name("mode", job.mode, {"inference", "training"});
-  check_name("scheme", job.scheme, bench_schemes());
+  try {
+    check_bench_scheme(job.scheme);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("bench: {}", error.what()));
+  }
   check_job_model(job);
   check_job_backend(job);
   if (job.mode == "training" && job.scheme != "noquant")

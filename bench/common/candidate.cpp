@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "halftone/capture.h"
+#include "halftone/open_model.h"
 #include "halftone/quantize.h"
 
 namespace halftone::bench {
@@ -35,7 +35,7 @@ std::vector<Variant> encoder_variants() {
 }
 
 Candidate make_candidate(const std::string& path, const Variant& variant) {
-  Candidate candidate{variant.name, load_pt2(path), nullptr};
+  Candidate candidate{variant.name, open_model(path), nullptr};
   if (!variant.config.is_noquant()) quantize_(*candidate.module, variant.config);
   if (variant.compiled)
     candidate.compile_ms = milliseconds([&] { candidate.compiled = compile(candidate.module); });

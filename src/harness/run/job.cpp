@@ -11,6 +11,7 @@
 #include "base/scheme_table.h"
 #include "halftone/autoquant_plan.h"
 #include "halftone/backend.h"
+#include "halftone/open_model.h"
 
 namespace halftone {
 namespace {
@@ -62,8 +63,11 @@ void check_bench_scheme(std::string_view name) {
   if (scheme.entry->kind != SchemeKind::kMeasured) named_config(name);
 }
 
-bool is_model_file(std::string_view model) {
-  return model.ends_with(".pt2") || model.ends_with(".ht");
+bool is_model_file(const std::string& model) {
+  // A file that is not there, or is broken, is an error of reading it.
+  if (model.ends_with(".pt2") || model.ends_with(".ht")) return true;
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(model, ignored) && model_file_kind(model) != ModelFileKind::kOther;
 }
 
 std::string bench_row_name(const std::string& model) {

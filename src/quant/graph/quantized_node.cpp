@@ -20,7 +20,7 @@ struct Operator {
   std::string_view kind;
 };
 
-std::optional<Operator> try_operator(const Node& node) {
+std::optional<Operator> try_format_operator(const Node& node) {
   for (const LinearFormat* format : linear_formats()) {
     if (node.is(format->target)) return Operator{format, "linear"};
     if (node.is(format->embedding)) return Operator{format, "embedding"};
@@ -90,7 +90,7 @@ bool is_static_int8_layer(const Node& node) {
 }
 
 std::optional<QuantizedNode> try_quantized_node(const Node& node) {
-  const std::optional<Operator> op = try_operator(node);
+  const std::optional<Operator> op = try_format_operator(node);
   if (!op) return std::nullopt;
   const Value* weight = first_part(node);
   if (weight == nullptr) fail(ErrorCode::kInvalidArgument, "{}: has no weight", node.target());

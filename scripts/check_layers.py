@@ -22,7 +22,7 @@ MAY_USE = {
     "compiler": {"base", "cpu", "kernels", "graph", "quant"},
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
-    "checkpoint": {"base", "archive", "graph", "quant", "backend"},
+    "checkpoint": {"base", "archive", "graph", "capture", "quant", "backend"},
     "harness": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune"},
     "tune": {"base", "archive", "cpu", "graph", "capture", "quant", "compiler", "backend", "checkpoint"},
 }

@@ -24,10 +24,10 @@
 
 #include "common/temporary_folder.h"
 #include "halftone/autoquant.h"
-#include "halftone/capture.h"
 #include "halftone/kernels.h"
 #include "halftone/log.h"
 #include "halftone/measure.h"
+#include "halftone/open_model.h"
 #include "halftone/tune_modules.h"
 #include "harness/suite/models.h"
 #include "quant/graph/quantize_graph.h"
@@ -66,7 +66,7 @@ struct Subject {
 
 Subject encoder_subject(const Request& request, int64_t batch) {
   Subject subject;
-  subject.graph = load_pt2(request.model);
+  subject.graph = open_model(request.model);
   const int64_t words = subject.graph->tensor("embeddings.word_embeddings.weight").size(0);
   at::manual_seed(request.seed + 1);
   for (int i = 0; i < 4; ++i) {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "halftone/capture.h"
+#include "halftone/open_model.h"
 #include "halftone/quantize.h"
 
 namespace halftone::bench {
@@ -27,19 +27,15 @@ at::Tensor values_like(const at::Tensor& sample, const std::vector<int64_t>& siz
 }  // namespace
 
 std::vector<Variant> encoder_variants() {
-  return {{"eager-fp32", NoQuantConfig{}, false},
-          {"fp32", NoQuantConfig{}},
-          {"int8wo", "int8wo"},
-          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
-          {"int8dq", "int8dq"},
-          {"int4wo", "int4wo"},
-          {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}},
-          {"fp8wo", "fp8wo"},
-          {"bf16wo", "bf16wo"}};
+  std::vector<Variant> variants{{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}};
+  for (const char* scheme :
+       {"int8wo", "int8dq-7bit", "int8dq", "int4wo", "int4wo-int8act", "fp8wo", "bf16wo"})
+    variants.push_back({scheme, scheme});
+  return variants;
 }
 
 Candidate make_candidate(const std::string& path, const Variant& variant) {
-  Candidate candidate{variant.name, load_pt2(path), nullptr};
+  Candidate candidate{variant.name, open_model(path), nullptr};
   if (!variant.config.is_noquant()) quantize_(*candidate.module, variant.config);
   if (variant.compiled)
     candidate.compile_ms = milliseconds([&] { candidate.compiled = compile(candidate.module); });

@@ -32,7 +32,7 @@ struct Candidate {
   double compile_ms = 0;
 };
 
-/// Loads the .pt2, quantizes and compiles it.
+/// Opens the model, quantizes and compiles it.
 Candidate make_candidate(const std::string& path, const Variant& variant);
 std::vector<Candidate> make_candidates(const std::string& path, const std::vector<Variant>& variants);
 

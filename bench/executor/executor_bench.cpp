@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "halftone/capture.h"
 #include "halftone/compile.h"
 #include "halftone/graph.h"
+#include "halftone/open_model.h"
 
 namespace {
 
@@ -69,7 +69,7 @@ std::vector<c10::IValue> sentence(int64_t batch, int64_t tokens) {
 }
 
 bool measure_plans(const std::string& path) {
-  const auto module = load_pt2(path);
+  const auto module = open_model(path);
   std::shared_ptr<const CompiledModel> compiled;
   std::vector<double> compiles, plans;
   for (int i = 0; i < 9; ++i) compiles.push_back(microseconds([&] { compiled = compile(module); }));

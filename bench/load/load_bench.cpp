@@ -17,9 +17,9 @@
 #include "common/candidate.h"
 #include "common/child.h"
 #include "common/memory.h"
-#include "halftone/capture.h"
 #include "halftone/checkpoint.h"
 #include "halftone/graph_module.h"
+#include "halftone/open_model.h"
 
 namespace halftone {
 
@@ -37,16 +37,12 @@ struct Measurement {
   double peak_mb = 0;
 };
 
-std::shared_ptr<GraphModule> load(const std::string& path, bool map) {
-  return path.ends_with(".ht") ? load_checkpoint(path, {.map = map}) : load_pt2(path, {.map_weights = map});
-}
-
 Measurement measure_here(const std::string& path, bool map) {
   const c10::AutoGradMode no_grad(false);
   Measurement result;
   result.baseline_mb = bench::peak_mb();
   const auto start = std::chrono::steady_clock::now();
-  std::shared_ptr<const GraphModule> module = load(path, map);
+  std::shared_ptr<const GraphModule> module = open_model(path, {.map = map});
   Session session(module);
   const std::vector<c10::IValue> outputs = session.run(bench::make_inputs(*module, kShape));
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -109,9 +105,9 @@ Report report(const std::string& path, bool map) {
 /// The model as it came and the same as .ht, which must be the faster one.
 bool compare(const std::string& path, bool map) {
   const Report before = report(path, map);
-  if (path.ends_with(".ht")) return before.pass;
+  if (model_file_kind(path) == ModelFileKind::kHt) return before.pass;
   const auto copy = std::filesystem::temp_directory_path() / fmt::format("load_bench.{}.ht", getpid());
-  save_checkpoint(*load_pt2(path), copy.string());
+  save_checkpoint(*open_model(path), copy.string());
   const Report after = report(copy.string(), map);
   std::filesystem::remove(copy);
   const bool faster = after.median_seconds < before.median_seconds;

@@ -21,10 +21,10 @@
 
 #include "common/candidate.h"
 #include "common/temporary_folder.h"
-#include "halftone/capture.h"
 #include "halftone/error.h"
 #include "halftone/kernels.h"
 #include "halftone/measure.h"
+#include "halftone/open_model.h"
 #include "halftone/tune.h"
 
 namespace {
@@ -133,7 +133,7 @@ struct Request {
 
 int run(const Request& request) {
   const std::vector<int64_t>& shape = request.shape;
-  const auto module = load_pt2(request.model);
+  const auto module = open_model(request.model);
   fmt::print("{} tunings of {} at {}x{}, {} threads, {}\n", request.count, module->name, shape[0], shape[1],
              at::get_num_threads(), active_instruction_set());
   std::vector<Tuning> tunings;

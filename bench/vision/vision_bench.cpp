@@ -12,7 +12,7 @@
 
 #include "common/candidate.h"
 #include "common/report.h"
-#include "halftone/capture.h"
+#include "halftone/open_model.h"
 #include "halftone/quantize_static.h"
 #include "halftone/tensor_file.h"
 
@@ -25,7 +25,7 @@ constexpr int64_t kBatches[] = {1, 8};
 std::vector<bench::Variant> variants() {
   return {{"eager-fp32", NoQuantConfig{}, false},
           {"fp32", NoQuantConfig{}},
-          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}},
+          {"int8dq-7bit", "int8dq-7bit"},
           {"int8dq", "int8dq"}};
 }
 
@@ -37,7 +37,7 @@ std::vector<bench::Candidate> static_candidates(const std::string& model, const 
   for (const at::Tensor& part : pixels.split(2)) calls.push_back({part});
   std::vector<bench::Candidate> candidates =
       bench::make_candidates(model, {{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}});
-  const auto module = load_pt2(model);
+  const auto module = open_model(model);
   std::string statistics;
   for (const StaticInt8Bits bits : {StaticInt8Bits{7, 7}, StaticInt8Bits{7, 8}, StaticInt8Bits{8, 8}}) {
     const std::string name = fmt::format("int8static-{}x{}", bits.activation, bits.weight);

@@ -97,9 +97,10 @@ struct AutoquantScheme {
   std::string name;
   std::optional<QuantConfig> config;
 };
-/// "fp32", those of schemes(), and "int8dq-7bit", "int4wo-int8act".
+/// "fp32" and those of schemes(), by their short names.
 const std::vector<AutoquantScheme>& autoquant_schemes();
-/// kInvalidArgument with the nearest name.
+/// By any name that QuantConfig takes; `name` of what comes back is the short one. Throws as QuantConfig
+/// does.
 const AutoquantScheme& autoquant_scheme(std::string_view name);
 
 class GraphModule;

@@ -28,7 +28,7 @@ const std::vector<BenchModelInfo>& bench_models();
 struct BenchJob {
   std::string model;                 ///< a name of bench_models(), or a .pt2 or .ht file
   std::string mode = "inference";    ///< or "training"
-  std::string scheme = "noquant";    ///< bench_schemes(); noquant only, in training
+  std::string scheme = "noquant";    ///< check_bench_scheme() takes it; noquant only, in training
   std::string backend = "halftone";  ///< in training: a backend of compile(module)
   bool performance = true;           ///< times, interleaved with eager's
   bool accuracy = true;              ///< the answers (in training: results and gradients) against eager's
@@ -42,9 +42,14 @@ struct BenchJob {
   bool operator==(const BenchJob&) const = default;
 };
 
-/// The names of torchao's benchmarks ("noquant", "int8dynamic", "int8weightonly", "int4weightonly",
-/// "autoquant") and autoquant_schemes().
+/// The rows of torchao's benchmark: "noquant", "int8dynamic", "int8weightonly", "int4weightonly",
+/// "autoquant".
+std::vector<std::string> default_bench_schemes();
+/// Those and autoquant_schemes().
 std::vector<std::string> bench_schemes();
+/// Any name of schemes(), and autoquant. kInvalidArgument, with the nearest name, for an unknown one;
+/// kUnsupported, with the command that does it, for one that needs data.
+void check_bench_scheme(std::string_view name);
 
 /// In this process. An exception of the model or the backend becomes the row's accuracy word and error.
 /// kInvalidArgument for an invalid job: an unknown model (with the nearest), scheme, mode,

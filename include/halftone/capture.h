@@ -8,17 +8,15 @@
 #include <vector>
 
 #include "halftone/graph_module.h"
+#include "halftone/open_model.h"
 
 namespace halftone {
 
-struct LoadOptions {
-  bool map_weights = true;  ///< map the file; false: read it, safe against a file that is truncated later
-  bool verify_checksums = true;  ///< compare each member with the CRC-32 of the container
-};
+using LoadOptions = OpenOptions;  ///< its old name
 
 /// Reads what torch.export.save of torch 2.13 to 2.15 writes. No Python, no code from the file. kNotFound,
 /// kIo, kCorruptFile with file and place; kUnsupported with every node that cannot be run and its layer.
-std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options = {});
+std::shared_ptr<GraphModule> load_pt2(const std::string& path, const OpenOptions& options = {});
 
 /// A node of a file that cannot be run here, and why.
 struct RefusedNode {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "halftone/graph_module.h"
+#include "halftone/open_model.h"
 
 namespace torch::nn {
 class Module;
@@ -23,25 +24,20 @@ struct SaveOptions {
       false;  ///< also the weights as this machine's kernels want them: larger file, faster first call
 };
 
-struct CheckpointOptions {
-  bool map = true;  ///< map the file; false: read it, safe against a file that is truncated later
-  /// Compare the checksums of all bytes, on all cores. false: only the metadata are checked, and weights that
-  /// are not needed are not read.
-  bool verify = true;
-};
+using CheckpointOptions = OpenOptions;  ///< its old name
 
 /// Atomically: a reader sees the old file or the new one, also after a power cut. The same model gives the
 /// same bytes.
 void save_checkpoint(const GraphModule& module, const std::string& path, const SaveOptions& options = {});
 /// kNotFound, kIo, kCorruptFile with file and place; kUnsupported if a newer version wrote it. `notes` of
 /// the module say what was repacked.
-std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const CheckpointOptions& options = {});
+std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const OpenOptions& options = {});
 
 /// A C++ module's parameters and buffers, quantized ones as their plain parts.
 void save_module(const torch::nn::Module& module, const std::string& path, const SaveOptions& options = {});
 /// Into a module of the same shape, quantized or not: its weights become what the file holds, bit for bit. On
 /// an error (kInvalidArgument, listing all differences) the module is as it was.
-void load_module(torch::nn::Module& module, const std::string& path, const CheckpointOptions& options = {});
+void load_module(torch::nn::Module& module, const std::string& path, const OpenOptions& options = {});
 
 struct SaveBackendOptions {
   bool packed = false;  ///< as in SaveOptions
@@ -59,7 +55,7 @@ void save(const Backend& backend, const std::string& path, const SaveBackendOpti
 /// HalftoneBackend that takes the graph as it is, and the log says so. Samples without content come back as
 /// tensors on the meta device. Errors as load_checkpoint's; kUnsupported also if the backend's type is not
 /// registered in this process, or may not come from a file.
-Backend load(const std::string& path, const CheckpointOptions& options = {});
+Backend load(const std::string& path, const OpenOptions& options = {});
 
 struct CheckpointInfo {
   int version = 0;

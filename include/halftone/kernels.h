@@ -25,7 +25,8 @@ struct KernelChoice {
 };
 
 /// The kernels of a scheme's operation for an m x n x k linear (m rows of activations, n outputs), best
-/// first. kInvalidArgument for an unknown scheme, listing those there are.
+/// first. Any name of schemes(), and int8static and int8static-7bit. kInvalidArgument for an unknown scheme,
+/// listing those there are; kUnsupported for autoquant, which has no kernels of its own.
 std::vector<KernelChoice> explain_kernels(int64_t m, int64_t n, int64_t k, std::string_view scheme);
 
 /// The instruction set that kernels are chosen for: the machine's, capped by the environment's HALFTONE_ISA.

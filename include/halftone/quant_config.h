@@ -89,8 +89,9 @@ class QuantConfig {
   QuantConfig(const IntxWeightOnlyConfig& config);               // NOLINT(google-explicit-constructor)
   QuantConfig(const Bf16WeightOnlyConfig& config);               // NOLINT(google-explicit-constructor)
   QuantConfig(const NoQuantConfig& config);                      // NOLINT(google-explicit-constructor)
-  /// A scheme by one of its names: "int8wo", "int4weightonly", … kInvalidArgument, listing the names and the
-  /// nearest.
+  /// A scheme by one of its names: "int8wo", "int4weightonly", "int4wo:64" (groups of 64), …
+  /// kInvalidArgument, listing the names and the nearest; kUnsupported, with the command that does it, for
+  /// one of schemes_without_config().
   QuantConfig(std::string_view scheme);  // NOLINT(google-explicit-constructor)
   QuantConfig(const char* scheme)
       : QuantConfig(std::string_view(scheme)) {}  // NOLINT(google-explicit-constructor)
@@ -134,5 +135,20 @@ struct Scheme {
 
 /// The built-in schemes, in the order in which they are listed.
 const std::vector<Scheme>& schemes();
+
+/// A scheme that is no config of weights. Every command knows its name; where it cannot be done, the refusal
+/// says how it is.
+struct SchemeWithoutConfig {
+  std::string name;         ///< "int8static"
+  bool needs_data = false;  ///< to calibrate with; else it measures
+  std::string weights;      ///< as in Scheme
+  std::string activations;  ///< likewise
+  double bits_per_weight;   ///< likewise; 0: that depends
+  std::string how;          ///< "needs data …: call quantize_static() of …, or run: halftone ptq …"
+};
+const std::vector<SchemeWithoutConfig>& schemes_without_config();
+
+/// The short name of the config's scheme; describe() of one that has none.
+std::string scheme_name(const QuantConfig& config);
 
 }  // namespace halftone

@@ -27,7 +27,8 @@ struct TuneCandidate {
 std::vector<TuneCandidate> default_candidates();
 /// Those of default_candidates() with one of these backends (their types, or eager, ts, halftone, quant) and,
 /// as far as they quantize, with one of these schemes (their names above, or those of schemes(): a scheme
-/// that has no candidate becomes one). Empty: all. kInvalidArgument, with the nearest name, for others.
+/// that has no candidate becomes one). Empty: all. kInvalidArgument, with the nearest name, for others;
+/// kUnsupported for bf16, eager and ts, which are no schemes.
 std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
                                              const std::vector<std::string>& schemes);
 

@@ -116,7 +116,7 @@ void check_declared_shapes(const GraphModule& module) {
   }
 }
 
-std::shared_ptr<GraphModule> load(const std::string& path, const LoadOptions& options) {
+std::shared_ptr<GraphModule> load(const std::string& path, const OpenOptions& options) {
   const Pt2Archive archive(path, options);
   Pt2Context context;
   context.file = path;
@@ -170,7 +170,7 @@ auto with_typed_errors(const std::string& path, const Read& read) {
 
 }  // namespace
 
-std::shared_ptr<GraphModule> load_pt2(const std::string& path, const LoadOptions& options) {
+std::shared_ptr<GraphModule> load_pt2(const std::string& path, const OpenOptions& options) {
   return with_typed_errors(path, [&] { return load(path, options); });
 }
 

@@ -20,11 +20,11 @@ std::string_view trimmed(std::string_view text) {
 
 }  // namespace
 
-Pt2Archive::Pt2Archive(const std::string& path, const LoadOptions& options)
+Pt2Archive::Pt2Archive(const std::string& path, const OpenOptions& options)
     : file_(path),
-      bytes_(FileBytes::open(path, options.map_weights ? LoadMode::kMap : LoadMode::kRead)),
+      bytes_(FileBytes::open(path, options.map ? LoadMode::kMap : LoadMode::kRead)),
       zip_(bytes_->bytes(), path),
-      verify_(options.verify_checksums) {
+      verify_(options.verify) {
   find_root();
   check_header();
   find_model();

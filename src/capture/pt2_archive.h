@@ -22,7 +22,7 @@ namespace halftone {
 class Pt2Archive {
  public:
   /// Checks that the file is a little-endian .pt2 with exactly one exported model.
-  Pt2Archive(const std::string& path, const LoadOptions& options);
+  Pt2Archive(const std::string& path, const OpenOptions& options);
 
   const std::string& file() const { return file_; }
   const std::string& model_name() const { return model_name_; }

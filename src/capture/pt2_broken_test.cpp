@@ -415,7 +415,7 @@ TEST(BrokenPt2Test, ANewerMinorVersionLoadsIfItHoldsNothingNew) {
 void load_changed(const std::string& path, const std::string& bytes, bool verify, size_t& loaded) {
   test::write_file(path, bytes);
   try {
-    load_pt2(path, {.map_weights = false, .verify_checksums = verify});
+    load_pt2(path, {.map = false, .verify = verify});
     ++loaded;
   } catch (const Error& error) {
     EXPECT_NE(to_string(error.code()), to_string(kInternal)) << error.what();

@@ -13,7 +13,7 @@ using test::Members;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::shared_ptr<GraphModule> load_small(const LoadOptions& options = {}) {
+std::shared_ptr<GraphModule> load_small(const OpenOptions& options = {}) {
   return load_pt2(CAPTURE_TESTDATA "/small.pt2", options);
 }
 
@@ -87,7 +87,7 @@ TEST(Pt2Test, TensorsOutliveTheModuleAndTheFile) {
   const std::string path = testing::TempDir() + "short_lived.pt2";
   test::write_members(path, test::read_members(CAPTURE_TESTDATA "/small.pt2"));
   for (const bool map : {true, false}) {
-    at::Tensor shift = load_pt2(path, {.map_weights = map})->tensor("shift");
+    at::Tensor shift = load_pt2(path, {.map = map})->tensor("shift");
     EXPECT_TRUE(at::equal(shift, at::arange(4, at::kFloat)));
     shift.add_(1);  // a private mapping: the file does not change
     EXPECT_TRUE(at::equal(load_pt2(path)->tensor("shift"), at::arange(4, at::kFloat)));

@@ -110,7 +110,7 @@ void save(const Backend& backend, const std::string& path, const SaveBackendOpti
   write_ht(path, stored.stored.stored, metadata);
 }
 
-Backend load(const std::string& path, const CheckpointOptions& options) {
+Backend load(const std::string& path, const OpenOptions& options) {
   return guarded(path, [&] {
     const HtFile file = HtFile::open(path, options.map ? LoadMode::kMap : LoadMode::kRead);
     file.require_readable(options.verify);

@@ -15,7 +15,7 @@ void save_checkpoint(const GraphModule& module, const std::string& path, const S
   write_ht(path, content.stored.stored, metadata);
 }
 
-std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const CheckpointOptions& options) {
+std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const OpenOptions& options) {
   return guarded(path, [&] {
     const HtFile file = HtFile::open(path, options.map ? LoadMode::kMap : LoadMode::kRead);
     file.require_readable(options.verify);

@@ -215,7 +215,7 @@ void save_module(const torch::nn::Module& module, const std::string& path, const
   write_ht(path, content.stored.stored, metadata);
 }
 
-void load_module(torch::nn::Module& module, const std::string& path, const CheckpointOptions& options) {
+void load_module(torch::nn::Module& module, const std::string& path, const OpenOptions& options) {
   const HtFile file =
       guarded(path, [&] { return HtFile::open(path, options.map ? LoadMode::kMap : LoadMode::kRead); });
   file.require_readable(options.verify);

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "halftone/autoquant.h"
 #include "halftone/quantize_static.h"
 
@@ -31,18 +32,31 @@ TuneCandidate static_int8_candidate(std::string name, StaticInt8Bits bits, bool 
   return {std::move(name), static_int8_backend_kind(config)};
 }
 
+/// `asked`: as for static_int8_candidate(). kUnsupported for backends: they are chosen by --backends.
+TuneCandidate candidate_of_scheme(const NamedScheme& scheme, bool asked) {
+  const SchemeEntry& entry = *scheme.entry;
+  switch (entry.kind) {
+    case SchemeKind::kCalibrated:
+      return static_int8_candidate(scheme.name(),
+                                   {.activation = entry.activation_bits, .weight = entry.weight_bits}, asked);
+    case SchemeKind::kMeasured:
+      return autoquant_candidate();
+    case SchemeKind::kBackend:
+      refuse_scheme(scheme.name(), entry);
+    case SchemeKind::kConfig:
+      break;
+  }
+  const QuantConfig config(scheme.name());
+  if (config.is_noquant()) return {"fp32", halftone_backend_kind()};
+  return quantized(scheme.name(), config);
+}
+
 /// The schemes that are tried without being asked for, in the order of trial.
-std::vector<TuneCandidate> quantized_candidates(bool asked = false) {
-  return {quantized("int8wo", "int8wo"),
-          quantized("int8dq", "int8dq"),
-          quantized("int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}),
-          quantized("int4wo", "int4wo"),
-          quantized("int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}),
-          quantized("fp8wo", "fp8wo"),
-          quantized("fp8dq", "fp8dq"),
-          static_int8_candidate("int8static", {.activation = 7, .weight = 8}, asked),
-          static_int8_candidate("int8static-7bit", {.activation = 7, .weight = 7}, asked),
-          autoquant_candidate()};
+std::vector<TuneCandidate> quantized_candidates() {
+  std::vector<TuneCandidate> candidates;
+  for (const SchemeEntry& entry : scheme_table())
+    if (entry.in_tune) candidates.push_back(candidate_of_scheme({&entry, 0}, /*asked=*/false));
+  return candidates;
 }
 
 std::vector<TuneCandidate> plain_candidates() {
@@ -79,21 +93,6 @@ void add_once(std::vector<TuneCandidate>& list, const TuneCandidate& candidate) 
        did_you_mean(name, known), fmt::join(nearest_first(name, known), ", "));
 }
 
-TuneCandidate find_scheme(const std::string& name, const std::vector<TuneCandidate>& usual) {
-  std::vector<std::string> known;
-  for (const TuneCandidate& candidate : usual) {
-    if (candidate.name == name) return candidate;
-    known.push_back(candidate.name);
-  }
-  for (const Scheme& scheme : schemes()) {
-    if (scheme.config.is_noquant()) continue;
-    if (std::find(scheme.names.begin(), scheme.names.end(), name) != scheme.names.end())
-      return quantized(scheme.names.front(), scheme.config);
-    known.push_back(scheme.names.front());
-  }
-  fail_unknown("scheme", name, known);
-}
-
 void check_backends(const std::vector<std::string>& backends, const std::vector<TuneCandidate>& all) {
   std::vector<std::string> known;
   for (const TuneCandidate& candidate : all) {
@@ -127,11 +126,10 @@ std::vector<TuneCandidate> default_candidates() {
 
 std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
                                              const std::vector<std::string>& schemes) {
-  const std::vector<TuneCandidate> usual = quantized_candidates(!schemes.empty());
   check_backends(backends, default_candidates());
-  std::vector<TuneCandidate> pool = plain_candidates();
-  for (const std::string& name : schemes) add_once(pool, find_scheme(name, usual));
-  if (schemes.empty()) pool.insert(pool.end(), usual.begin(), usual.end());
+  std::vector<TuneCandidate> pool = schemes.empty() ? default_candidates() : plain_candidates();
+  for (const std::string& name : schemes)
+    add_once(pool, candidate_of_scheme(named_scheme(name), /*asked=*/true));
   std::vector<TuneCandidate> selected;
   for (const TuneCandidate& candidate : pool) {
     const std::vector<std::string> names = backend_names(*candidate.kind);

@@ -56,6 +56,7 @@ void Entrant::build(const std::shared_ptr<const GraphModule>& original, const st
   row.bytes = bytes_of_tensors(*ready.module->tensors());
   writes_inputs_ = !ready.module->mutated_input_names().empty();
   session_ = std::make_unique<Session>(ready.module, ready.executor);
+  ready_ = std::move(ready);
   has_state_ = !session_->state_names().empty();
   call(samples.front());
   row.peak_bytes = memory.growth();
@@ -63,6 +64,14 @@ void Entrant::build(const std::shared_ptr<const GraphModule>& original, const st
 
 void Entrant::release() {
   session_.reset();
+  ready_ = {};
+}
+
+std::optional<ReadyModel> Entrant::take_ready() {
+  if (!is_built()) return std::nullopt;
+  ReadyModel ready = ready_;
+  release();
+  return ready;
 }
 
 c10::IValue Entrant::call(const Sample& sample) {

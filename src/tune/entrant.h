@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ class Entrant {
   bool is_built() const { return session_ != nullptr; }
   /// Frees the model; the row stays.
   void release();
+  /// What build() made, and frees the rest; nothing where it is not built.
+  std::optional<ReadyModel> take_ready();
 
   /// The answer of a new session; if the model has state, also that of a second call in it, which shows
   /// what the first one wrote.
@@ -43,6 +46,7 @@ class Entrant {
  private:
   c10::IValue call(const Sample& sample);
   TuneCandidate candidate_;
+  ReadyModel ready_;
   std::unique_ptr<Session> session_;
   bool has_state_ = false;
   bool writes_inputs_ = false;

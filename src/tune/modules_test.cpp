@@ -68,6 +68,19 @@ TEST(TuneModule, CapturesWithTheSizesThatSamplesShow) {
   EXPECT_TRUE(result.backend.infer({x}).toTensor().allclose(expected, 0.1, 0.1));
 }
 
+TEST(TuneModule, CapturesOnce) {
+  const auto tower = std::make_shared<Tower>();
+  const ModelSource model(tower, forward_of(tower));
+  const std::vector<Sample> samples{row_call(2)};
+  Backend(eager_backend_kind()).build(model, {}, samples);
+  const int captured = tower->calls.exchange(0);
+  const auto result = tune(model, samples, max_throughput(), quickly());
+  // Each sample that is held out is compared with the module itself.
+  EXPECT_EQ(tower->calls, captured + result.report.held_out);
+  EXPECT_TRUE(result.backend.is_active());
+  EXPECT_EQ(result.backend.to_dict().module.size(), 2U);  // the module's, as build() would have it
+}
+
 TEST(TuneModule, FindsOutThatTheGraphIsNotTheModule) {
   const auto tower = std::make_shared<Tower>();
   // What C++ keeps outside of tensors is out of a capture's reach.

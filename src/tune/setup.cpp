@@ -68,13 +68,18 @@ TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strat
   return setup;
 }
 
-std::shared_ptr<const GraphModule> capture_model(const ModelSource& model, const TuningSetup& setup,
-                                                 c10::Device device) {
+Backend captured_backend(const ModelSource& model, const TuningSetup& setup, c10::Device device) {
   Backend eager(eager_backend_kind());
   eager.build(model, setup.spec, setup.layout.build, device);
-  auto graph = BackendAccess::content(eager).original;
-  if (model.module) compare_with_module(model, eager, graph, setup.layout.validation);
-  return graph;
+  if (model.module)
+    compare_with_module(model, eager, BackendAccess::content(eager).original, setup.layout.validation);
+  eager.deactivate();
+  return eager;
+}
+
+std::shared_ptr<const GraphModule> capture_model(const ModelSource& model, const TuningSetup& setup,
+                                                 c10::Device device) {
+  return BackendAccess::content(captured_backend(model, setup, device)).original;
 }
 
 CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strategy& strategy,

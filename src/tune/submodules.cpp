@@ -5,6 +5,7 @@
 #include <list>
 #include <utility>
 
+#include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
 #include "base/log.h"
 #include "tune/entrant.h"
@@ -22,8 +23,7 @@ constexpr double kDropRatio = 1.1;
 constexpr double kLeastGain = 0.99;
 
 std::vector<QuantConfig> usual_configs() {
-  return {Int8WeightOnlyConfig{}, Int8DynamicActivationInt8WeightConfig{.weight_bits = 7},
-          Int8DynamicActivationInt8WeightConfig{}, Int4WeightOnlyConfig{}};
+  return {"int8wo", "int8dq-7bit", "int8dq", "int4wo"};
 }
 
 bool is_below(const std::string& layer, const std::string& submodule) {
@@ -167,7 +167,8 @@ SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& sam
                                     const SubmoduleTuneOptions& submodules) {
   const auto start = Clock::now();
   const TuningSetup setup = set_up(model, samples, strategy, options);
-  const auto graph = capture_model(model, setup, options.device);
+  const Backend captured = captured_backend(model, setup, options.device);
+  const auto graph = BackendAccess::content(captured).original;
   InspectReport inspected = inspect(graph, Samples(setup.layout.calls), submodules.inspect);
   SubmoduleSearch search(graph, setup, options,
                          submodules.configs.empty() ? usual_configs() : submodules.configs);
@@ -182,7 +183,7 @@ SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& sam
   // The search asked for more than one candidate; the strategy chooses among what is left of them.
   Strategy last = strategy;
   last.only.clear();
-  TuneResult result = tune(model, samples, last, rest);
+  TuneResult result = tune_captured(captured, model, samples, last, rest);
   result.report.seconds = seconds();  // the search was most of it
   return {std::move(result), std::move(inspected), std::move(chosen)};
 }

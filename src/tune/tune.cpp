@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "backend/lifecycle/backend_access.h"
@@ -46,8 +47,11 @@ class Tuning {
         options_(options),
         setup_(set_up(model, samples, strategy, options)) {}
 
-  TuneResult run() {
-    graph_ = capture_model(model_, setup_, options_.device);
+  TuneResult run() { return run(captured_backend(model_, setup_, options_.device)); }
+
+  TuneResult run(const Backend& captured) {
+    captured_.emplace(captured);
+    graph_ = BackendAccess::content(captured).original;
     TuneReport report = measured();
     require_measured(report);
     describe(report);
@@ -74,10 +78,10 @@ class Tuning {
     report.model_hash = key.model_hash;
     report.measured_at = utc_now();
     report.ranges = setup_.layout.ranges;
-    TuningRun run(
-        {graph_, setup_.layout, setup_.candidates, strategy_, options_, setup_.least_cosine, start_});
-    run.run(report);
-    if (run.is_complete()) {
+    run_.emplace(TuningInput{graph_, setup_.layout, setup_.candidates, strategy_, options_,
+                             setup_.least_cosine, start_});
+    run_->run(report);
+    if (run_->is_complete()) {
       describe(report);
       if (!has_open_interval(report)) store_measurements(cache_dir, key, report);
     } else {
@@ -119,15 +123,18 @@ class Tuning {
     fail(ErrorCode::kInternal, "tuning: candidate \"{}\" is not there", name);
   }
 
-  /// Builds what was chosen. One that cannot be built now is a failed one, and the strategy is asked again.
+  /// What was chosen, as it was measured; where the measurements come from the cache, built now. One that
+  /// cannot be built is a failed one, and the strategy is asked again.
   TuneResult finish(TuneReport report) {
     const std::vector<std::string> notes = report.notes;
     while (true) {
       report.notes = notes;
       choose(report, strategy_);
       try {
-        Backend backend(candidate(report.chosen).kind);
-        backend.build(model_, setup_.spec, setup_.layout.build, options_.device, options_.cache_dir);
+        std::optional<ReadyModel> made;
+        if (run_) made = run_->take_ready(report.chosen);
+        Backend backend = BackendAccess::built_like(*captured_, candidate(report.chosen).kind,
+                                                    std::move(made), options_.cache_dir);
         report.seconds = seconds();
         BackendAccess::set_tuning(backend, report.to_json());
         return {std::move(backend), std::move(report)};
@@ -152,7 +159,9 @@ class Tuning {
   const Strategy& strategy_;
   const TuneOptions& options_;
   TuningSetup setup_;
+  std::optional<Backend> captured_;
   std::shared_ptr<const GraphModule> graph_;
+  std::optional<TuningRun> run_;  ///< where it was measured now
 };
 
 }  // namespace
@@ -160,6 +169,11 @@ class Tuning {
 TuneResult tune(const ModelSource& model, const Samples& samples, const Strategy& strategy,
                 const TuneOptions& options) {
   return Tuning(model, samples, strategy, options).run();
+}
+
+TuneResult tune_captured(const Backend& captured, const ModelSource& model, const Samples& samples,
+                         const Strategy& strategy, const TuneOptions& options) {
+  return Tuning(model, samples, strategy, options).run(captured);
 }
 
 }  // namespace halftone

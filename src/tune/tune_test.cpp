@@ -414,6 +414,11 @@ TEST(Candidates, CanBeSelected) {
   expect_error(ErrorCode::kInvalidArgument, {"halftoon", "did you mean \"halftone\""},
                [] { select_candidates({"halftoon"}, {}); });
   expect_error(ErrorCode::kInvalidArgument, {"int8w", "int8wo"}, [] { select_candidates({}, {"int8w"}); });
+  EXPECT_THAT(names(select_candidates({"quant"}, {"bf16wo", "int4dq", "int4wo:64", "int4wo:32"})),
+              ElementsAre("bf16wo", "int4wo-int8act", "int4wo:64", "int4wo"));
+  // What is not quantized is tried always.
+  EXPECT_THAT(names(select_candidates({"halftone"}, {"noquant"})), ElementsAre("fp32", "bf16"));
+  expect_error(ErrorCode::kUnsupported, {"\"ts\"", "--backends ts"}, [] { select_candidates({}, {"ts"}); });
 }
 
 }  // namespace

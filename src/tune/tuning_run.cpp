@@ -214,19 +214,16 @@ void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, 
 
 void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, double share) {
   std::vector<Entrant*> running;
-  double slowest_build = 0;
   for (Entrant* entrant : entrants) {
     if (!entrant->is_built()) continue;
     entrant->row.times.clear();
     entrant->row.stopped.clear();
     running.push_back(entrant);
-    slowest_build = std::max(slowest_build, entrant->row.compile_ms * 1e-3);
   }
   const size_t shapes = input_.layout.shapes.size();
   for (size_t shape = 0; shape < shapes; ++shape) {
-    // The chosen one is built once more at the end, and a round that has begun is finished.
-    const double seconds =
-        std::max(0.0, remaining() - 2 * slowest_build - 1) / static_cast<double>(shapes - shape);
+    // A round that has begun is finished.
+    const double seconds = std::max(0.0, remaining() - 1) / static_cast<double>(shapes - shape);
     const double from = done + share * static_cast<double>(shape) / static_cast<double>(shapes);
     time_shape(running, shape, seconds, [&](double part) {
       progress(from + share * part / static_cast<double>(shapes),
@@ -283,6 +280,13 @@ void TuningRun::try_one_by_one() {
     won = rows.back().verdict == Verdict::kValid;
     if (!won) entrant->release();
   }
+}
+
+std::optional<ReadyModel> TuningRun::take_ready(const std::string& candidate) {
+  for (Entrant& entrant : entrants_) {
+    if (entrant.row.name == candidate) return entrant.take_ready();
+  }
+  return std::nullopt;
 }
 
 void TuningRun::run(TuneReport& report) {

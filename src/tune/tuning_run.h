@@ -31,6 +31,9 @@ class TuningRun {
   void run(TuneReport& report);
   /// False if time ran out before every candidate was measured: nothing to keep.
   bool is_complete() const { return complete_; }
+  /// What was built of this candidate and measured; nothing where it is not there any more. It cannot be
+  /// measured again.
+  std::optional<ReadyModel> take_ready(const std::string& candidate);
 
  private:
   double remaining() const;

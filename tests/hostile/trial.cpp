@@ -293,8 +293,7 @@ TrialResult try_file(const std::string& path) {
   try {
     std::shared_ptr<GraphModule> module;
     try {
-      module = path.ends_with(".ht") ? load_checkpoint(path, {.map = false})
-                                     : load_pt2(path, {.map_weights = false});
+      module = path.ends_with(".ht") ? load_checkpoint(path, {.map = false}) : load_pt2(path, {.map = false});
     } catch (const Error& error) {
       result.outcome = TrialResult::Outcome::kRefused;
       result.detail = error.what();

@@ -30,15 +30,12 @@ struct Scheme {
 };
 
 std::vector<Scheme> all_schemes() {
-  return {{"fp32", NoQuantConfig{}},
-          {"int8wo", "int8wo"},
-          {"int8dq", "int8dq", true},
-          {"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}, true},
-          {"int4wo", "int4wo"},
-          {"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}, true},
-          {"fp8wo", "fp8wo"},
-          {"fp8dq", "fp8dq", true},
-          {"bf16wo", "bf16wo"}};
+  std::vector<Scheme> all{{"fp32", NoQuantConfig{}}};
+  for (const halftone::Scheme& scheme : schemes()) {
+    if (!scheme.config.is_noquant())
+      all.push_back({scheme.names.front(), scheme.config, scheme.activations != "kept"});
+  }
+  return all;
 }
 
 std::vector<fs::path> zoo_models() {

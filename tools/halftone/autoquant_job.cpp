@@ -108,7 +108,8 @@ void run_autoquant(const AutoquantRequest& request, const CommonOptions& common,
   read.others.push_back(request.plan);
   for (const std::string& path : {request.output.path, request.plan_out})
     require_writable({path, request.output.force}, read);
-  for (const std::string& scheme : request.schemes) parse_option([&] { return autoquant_scheme(scheme); });
+  for (const std::string& scheme : request.schemes)
+    parse_scheme_option([&] { return autoquant_scheme(scheme); });
   // Before the model: a mistake in the plan is told at once.
   std::optional<AutoquantPlan> plan;
   if (!request.plan.empty()) plan = read_autoquant_plan(request.plan);

@@ -49,7 +49,8 @@ struct BenchActions {
   bool print_options = false;
 };
 
-CLI::Option* add_list(CLI::App& command, const char* name, std::vector<std::string>& list, const char* what) {
+CLI::Option* add_list(CLI::App& command, const char* name, std::vector<std::string>& list,
+                      const std::string& what) {
   return command.add_option(name, list, what)->type_name("LIST")->delimiter(',')->allow_extra_args(false);
 }
 
@@ -61,8 +62,8 @@ void add_what_runs(CLI::App& command, BenchActions& actions) {
   command.add_flag("--training", request.training, "Training steps (default: inference)");
   command.add_flag("--inference", request.inference, "Inference, also beside --training");
   add_list(command, "--schemes", request.schemes,
-           "noquant, int8dynamic, int8weightonly, int4weightonly, autoquant\n"
-           "(default: all of these), or those of halftone schemes");
+           fmt::format("{}\n(default: all of these), or those of halftone schemes",
+                       fmt::join(default_bench_schemes(), ", ")));
   add_list(command, "--backend", request.backends, "halftone (default), or others of halftone backends");
   command.add_option("--batch-sizes", request.batch_sizes, "Commas between (default: the model's own)")
       ->type_name("LIST")
@@ -148,7 +149,7 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
     return kDone;
   }
   if (!actions.partition.empty()) parse_option([&] { set_partition(request.selection, actions.partition); });
-  for (const std::string& scheme : request.schemes) require_known("--schemes", scheme, bench_schemes());
+  for (const std::string& scheme : request.schemes) parse_scheme_option([&] { check_bench_scheme(scheme); });
   for (const std::string& backend : request.backends) parse_option([&] { lookup_backend(backend); });
   for (const std::string& library : request.libraries) load_operator_library(library);
   if (request.max_steps > 0) set_max_steps(request.max_steps);

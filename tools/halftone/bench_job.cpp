@@ -128,10 +128,6 @@ class Expectations {
 
 }  // namespace
 
-std::vector<std::string> default_bench_schemes() {
-  return {"noquant", "int8dynamic", "int8weightonly", "int4weightonly", "autoquant"};
-}
-
 std::vector<BenchJob> bench_jobs(const BenchRequest& request, int threads) {
   const std::vector<std::string> schemes =
       request.schemes.empty() ? default_bench_schemes() : request.schemes;

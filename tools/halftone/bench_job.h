@@ -33,8 +33,6 @@ struct BenchRequest {
   bool update = false;
 };
 
-/// The five names of torchao's benchmarks.
-std::vector<std::string> default_bench_schemes();
 /// Every row that is asked for: models × modes × backends × schemes × batch sizes. Models that do not train
 /// have no row in training, and neither have schemes.
 std::vector<BenchJob> bench_jobs(const BenchRequest& request, int threads);

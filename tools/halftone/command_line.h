@@ -45,6 +45,18 @@ auto parse_option(Parse&& parse) {
   }
 }
 
+/// As parse_option(), for names of schemes: one that is known but cannot be done here (kUnsupported: it needs
+/// data, it measures) is a wrong command line too. The message has the command that does it.
+template <typename Parse>
+auto parse_scheme_option(Parse&& parse) {
+  try {
+    return parse_option(parse);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupported) throw;
+    throw UsageError(error.what());
+  }
+}
+
 /// UsageError, with the nearest name and all known ones, where the name that was given to this option is none
 /// of them.
 void require_known(const char* option, const std::string& name, const std::vector<std::string>& known);

@@ -60,7 +60,7 @@ std::shared_ptr<const GraphModule> open_or_describe(const InspectOptions& option
     return open_model(options.model);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnsupported || !describes_only(options) ||
-        !is_exported_file(options.model.path))
+        model_file_kind(options.model.path) != ModelFileKind::kPt2)
       throw;
     const Pt2Description description = describe_pt2(options.model.path);
     if (description.refused.empty()) throw;  // it is something else

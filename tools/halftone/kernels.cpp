@@ -22,7 +22,7 @@ constexpr const char* kKernelsDescription =
     "HALFTONE_ISA=scalar|avx2|avx512vnni caps the instruction set.";
 constexpr const char* kKernelsExamples = R"(Examples:
   halftone kernels
-  halftone kernels --explain 1 4096 4096 int8-7bit
+  halftone kernels --explain 1 4096 4096 int8dq-7bit
   HALFTONE_ISA=scalar halftone kernels --json)";
 
 void show_kernels(const CommonOptions& common, Console& console) {
@@ -63,7 +63,7 @@ int64_t positive(const std::string& text, const char* what) {
 }
 
 void explain(const std::vector<std::string>& problem, const CommonOptions& common, Console& console) {
-  const auto choices = parse_option([&] {
+  const auto choices = parse_scheme_option([&] {
     return explain_kernels(positive(problem[0], "M"), positive(problem[1], "N"), positive(problem[2], "K"),
                            problem[3]);
   });

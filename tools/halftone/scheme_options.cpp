@@ -11,13 +11,6 @@ namespace halftone::cli {
 
 namespace {
 
-/// A scheme's name, or a config as JSON: {"type": …}.
-QuantConfig parse_scheme(const std::string& text) {
-  return parse_option([&] {
-    return text.starts_with("{") ? QuantConfig::from_json(text) : QuantConfig(std::string_view(text));
-  });
-}
-
 QuantConfig with_field(const QuantConfig& config, const std::vector<std::string>& names, int value,
                        const char* option) {
   nlohmann::json fields = nlohmann::json::parse(config.fields());
@@ -30,6 +23,12 @@ QuantConfig with_field(const QuantConfig& config, const std::vector<std::string>
 }
 
 }  // namespace
+
+QuantConfig parse_scheme(const std::string& text) {
+  return parse_scheme_option([&] {
+    return text.starts_with("{") ? QuantConfig::from_json(text) : QuantConfig(std::string_view(text));
+  });
+}
 
 void add_scheme_options(CLI::App& command, SchemeOptions& options) {
   command

@@ -1,4 +1,5 @@
-// The options that name a scheme and choose layers, shared by quantize and diagnose.
+// The options that name a scheme and choose layers, shared by quantize and diagnose; and what a scheme's name
+// stands for.
 #pragma once
 
 #include <string>
@@ -23,12 +24,15 @@ struct SchemeOptions {
   bool embeddings = false;
 };
 
+/// A scheme's name, or a config as JSON: {"type": …}. UsageError where it is unknown, or no config.
+QuantConfig parse_scheme(const std::string& text);
+
 /// Puts --scheme, --group-size, --weight-bits, --include, --exclude, --override, --min-weights and
 /// --embeddings on a subcommand.
 void add_scheme_options(CLI::App& command, SchemeOptions& options);
 
-/// kInvalidArgument for an unknown scheme, for a scheme that has no such field, and for what the field does
-/// not take.
+/// UsageError for an unknown scheme, for a scheme that has no such field, and for what the field does not
+/// take.
 QuantConfig config_of(const SchemeOptions& options);
 /// Without progress and dry run.
 QuantizeOptions layers_of(const SchemeOptions& options);

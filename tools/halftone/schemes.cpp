@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -20,31 +19,26 @@ namespace {
 
 constexpr const char* kSchemesDescription =
     "List the quantization schemes, and the kernels that run them here\n\n"
-    "Bits are those of a stored weight, scales included, in a layer of 4096 inputs.";
-constexpr const char* kAutoquantLine = "for each layer the fastest";
+    "Every command that takes a scheme knows these names; int4wo:64 is int4wo with groups of 64. Those that\n"
+    "are calibrated need data: halftone ptq. Bits are those of a stored weight, scales included, in a layer\n"
+    "of 4096 inputs.";
 constexpr const char* kSchemesExamples = R"(Examples:
   halftone schemes
   halftone schemes --json)";
 
-/// What the list of kernels calls a scheme; empty for those without kernels of their own.
-std::string name_for_kernels(const Scheme& scheme) {
-  static const std::map<std::string, std::string> names = {{"int8wo", "int8wo"},    {"int8dq", "int8"},
-                                                           {"int4wo", "int4wo:32"}, {"fp8wo", "fp8wo"},
-                                                           {"fp8dq", "fp8dq"},      {"bf16wo", "bf16wo"}};
-  const auto found = names.find(scheme.names.front());
-  return found != names.end() ? found->second : "";
-}
-
-/// The kernel that a linear of a usual size gets; "" where the scheme has none.
-std::string kernel_of(const Scheme& scheme) {
-  const std::string name = name_for_kernels(scheme);
-  if (name.empty()) return {};
+/// The kernel that a linear of a usual size gets.
+std::string kernel_of(const std::string& name) {
   constexpr int64_t kRows = 16;
   constexpr int64_t kWidth = 4096;
   for (const KernelChoice& choice : explain_kernels(kRows, kWidth, kWidth, name)) {
     if (choice.chosen) return choice.name;
   }
   return {};
+}
+
+/// Layers that stay as they are run as they did: by PyTorch, or compiled.
+std::string kernel_of(const Scheme& scheme) {
+  return scheme.config.is_noquant() ? std::string() : kernel_of(scheme.names.front());
 }
 
 void show_schemes(const CommonOptions& common, Console& console) {
@@ -60,7 +54,19 @@ void show_schemes(const CommonOptions& common, Console& console) {
                                    {"bits_per_weight", scheme.bits_per_weight},
                                    {"kernel", kernel_of(scheme)}});
     }
-    report["measured"] = {{"autoquant", kAutoquantLine}};
+    report["calibrated"] = nlohmann::json::array();
+    for (const SchemeWithoutConfig& scheme : schemes_without_config()) {
+      if (!scheme.needs_data) {
+        report["measured"][scheme.name] = scheme.weights;
+        continue;
+      }
+      report["calibrated"].push_back({{"name", scheme.name},
+                                      {"weights", scheme.weights},
+                                      {"activations", scheme.activations},
+                                      {"bits_per_weight", scheme.bits_per_weight},
+                                      {"how", scheme.how},
+                                      {"kernel", kernel_of(scheme.name)}});
+    }
     return console.result(report.dump() + "\n");
   }
   std::vector<Row> rows;
@@ -71,7 +77,11 @@ void show_schemes(const CommonOptions& common, Console& console) {
     const std::string kernel = kernel_of(scheme);
     kernels.push_back({scheme.names.front(), kernel.empty() ? "PyTorch's own" : kernel});
   }
-  rows.push_back({"autoquant", kAutoquantLine, "see: halftone autoquant", "-"});
+  for (const SchemeWithoutConfig& scheme : schemes_without_config()) {
+    rows.push_back({scheme.name, scheme.weights, scheme.activations,
+                    scheme.needs_data ? fmt::format("{:.2f}", scheme.bits_per_weight) : "-"});
+    if (scheme.needs_data) kernels.push_back({scheme.name, kernel_of(scheme.name)});
+  }
   console.result(render_table({{"scheme"},
                                {"weights", Align::kLeft, Cut::kMiddle, 20},
                                {"activations", Align::kLeft, Cut::kMiddle, 16},

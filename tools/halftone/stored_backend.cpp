@@ -6,8 +6,7 @@
 namespace halftone::cli {
 
 std::optional<Backend> try_stored_backend(const ModelOptions& options) {
-  prepare_to_open(options);
-  if (!is_checkpoint_file(options.path)) return std::nullopt;
+  if (prepare_to_open(options) != ModelFileKind::kHt) return std::nullopt;
   if (verify_checkpoint(options.path, VerifyDepth::kMetadata).backend.empty()) return std::nullopt;
   Backend backend = load(options.path, {.map = options.map});
   backend.deploy();

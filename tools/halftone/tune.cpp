@@ -18,6 +18,7 @@
 #include "inputs.h"
 #include "model_file.h"
 #include "output_file.h"
+#include "scheme_options.h"
 #include "tune_files.h"
 #include "tune_text.h"
 
@@ -131,12 +132,11 @@ TuneOptions settings_of(const TuneRequest& options) {
   return settings;
 }
 
-SubmoduleTuneResult tune_parts(const ModelSource& model, const Samples& samples, const Strategy& strategy,
-                               const TuneOptions& settings, const std::vector<std::string>& schemes) {
+SubmoduleTuneOptions parts_of(const TuneRequest& options) {
   SubmoduleTuneOptions parts;
-  for (const std::string& scheme : schemes)
-    parts.configs.push_back(parse_option([&] { return QuantConfig(std::string_view(scheme)); }));
-  return tune_submodules(model, samples, strategy, settings, parts);
+  if (!options.by_submodule) return parts;
+  for (const std::string& scheme : options.schemes) parts.configs.push_back(parse_scheme(scheme));
+  return parts;
 }
 
 /// What was chosen, and for --by-submodule the scheme of each part.
@@ -146,14 +146,15 @@ struct Outcome {
 };
 
 Outcome tune_model(const TuneRequest& options, const ModelSource& model, const Samples& samples,
-                   const Strategy& strategy, TuneOptions settings, Console& console) {
+                   const Strategy& strategy, TuneOptions settings, const SubmoduleTuneOptions& parts_options,
+                   Console& console) {
   std::optional<ProgressBar> bar;
   settings.progress = [&](int64_t done, int64_t total, std::string_view what) {
     if (!bar) bar.emplace(console, "tuning", total);
     bar->update(done, what);
   };
   if (!options.by_submodule) return {halftone::tune(model, samples, strategy, settings), {}};
-  SubmoduleTuneResult parts = tune_parts(model, samples, strategy, settings, options.schemes);
+  SubmoduleTuneResult parts = tune_submodules(model, samples, strategy, settings, parts_options);
   return {std::move(parts.result), std::move(parts.chosen)};
 }
 
@@ -192,7 +193,8 @@ int tune(const TuneRequest& options, const CommonOptions& common, Console& conso
   const Strategy strategy = strategy_by_name(
       options.strategy,
       {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
-  const TuneOptions settings = parse_option([&] { return settings_of(options); });
+  const TuneOptions settings = parse_scheme_option([&] { return settings_of(options); });
+  const SubmoduleTuneOptions parts = parts_of(options);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   const Samples samples = collect_samples(*module, options.inputs);
   if (options.dry_run) {
@@ -200,7 +202,7 @@ int tune(const TuneRequest& options, const CommonOptions& common, Console& conso
     console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
     return kDone;
   }
-  const Outcome outcome = tune_model(options, module, samples, strategy, settings, console);
+  const Outcome outcome = tune_model(options, module, samples, strategy, settings, parts, console);
   if (breaks_budget(options, outcome.result.report)) {
     TuneRequest nothing = options;
     nothing.output.path.clear();

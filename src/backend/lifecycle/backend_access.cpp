@@ -32,6 +32,15 @@ Backend BackendAccess::loaded(BackendContent content) {
   return Backend(std::move(shared));
 }
 
+Backend BackendAccess::built_like(const Backend& source, std::shared_ptr<const BackendKind> kind,
+                                  std::optional<ReadyModel> made, const std::string& cache_dir) {
+  Backend backend(std::move(kind));
+  const Backend::Shared& shared = *source.shared_;
+  const std::lock_guard lock(shared.mutex);
+  backend.shared_->build(shared.origin, shared.samples, shared.device, cache_dir, std::move(made));
+  return backend;
+}
+
 void BackendAccess::set_tuning(const Backend& backend, std::string json) {
   const std::lock_guard lock(backend.shared_->mutex);
   backend.shared_->tuning = std::move(json);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct BackendAccess {
   static BackendContent content(const Backend& backend);
   /// In CHECKPOINT_LOADED. `original` or `ready` must be there; `ready` is taken as it is by prepare().
   static Backend loaded(BackendContent content);
+  /// In ACTIVE, as build() makes it, from what `source` was built from: nothing is captured again. `made` is
+  /// what `kind` made of it before; nothing: it is prepared here. Errors as build()'s.
+  static Backend built_like(const Backend& source, std::shared_ptr<const BackendKind> kind,
+                            std::optional<ReadyModel> made, const std::string& cache_dir);
   static void set_tuning(const Backend& backend, std::string json);
 };
 

@@ -63,14 +63,33 @@ std::unique_ptr<const lifecycle::ReadyCall> Backend::Shared::prepare(c10::Device
 void Backend::Shared::build(const ModelSource& model, const GraphSpec& spec,
                             const std::vector<Sample>& new_samples, c10::Device new_device,
                             const std::string& new_cache_dir) {
+  build_with(
+      [&] { return lifecycle::take_origin(model, spec, new_samples); },
+      [&](const lifecycle::Origin& from) { return kind->prepare(from.graph, new_samples, new_cache_dir); },
+      new_samples, new_device, new_cache_dir);
+}
+
+void Backend::Shared::build(lifecycle::Origin new_origin, const std::vector<Sample>& new_samples,
+                            c10::Device new_device, const std::string& new_cache_dir,
+                            std::optional<ReadyModel> made) {
+  build_with([&] { return std::move(new_origin); },
+             [&](const lifecycle::Origin& from) {
+               return made ? *std::move(made) : kind->prepare(from.graph, new_samples, new_cache_dir);
+             },
+             new_samples, new_device, new_cache_dir);
+}
+
+void Backend::Shared::build_with(const std::function<lifecycle::Origin()>& take_origin,
+                                 const std::function<ReadyModel(const lifecycle::Origin&)>& make,
+                                 const std::vector<Sample>& new_samples, c10::Device new_device,
+                                 const std::string& new_cache_dir) {
   const std::lock_guard lock(mutex);
   const BackendState to = require(LifecycleCall::kBuild);
   try {
     named(type, [&] {
       require_device(new_device);
-      lifecycle::Origin new_origin = lifecycle::take_origin(model, spec, new_samples);
-      auto new_ready = std::make_unique<const lifecycle::ReadyCall>(
-          kind->prepare(new_origin.graph, new_samples, new_cache_dir));
+      lifecycle::Origin new_origin = take_origin();
+      auto new_ready = std::make_unique<const lifecycle::ReadyCall>(make(new_origin));
       // Nothing fails from here on but for memory.
       samples = new_samples;
       cache_dir = new_cache_dir;

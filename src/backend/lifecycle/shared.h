@@ -1,6 +1,7 @@
 // The state that all handles of one backend share, and the calls that change it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -21,6 +22,9 @@ struct Backend::Shared {
 
   void build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& new_samples,
              c10::Device new_device, const std::string& new_cache_dir);
+  /// From an origin that was taken before. `made`: what the kind made of it; nothing: it is asked to.
+  void build(lifecycle::Origin new_origin, const std::vector<Sample>& new_samples, c10::Device new_device,
+             const std::string& new_cache_dir, std::optional<ReadyModel> made);
   void activate();
   void deactivate();
   void deploy(std::optional<c10::Device> new_device);
@@ -49,6 +53,11 @@ struct Backend::Shared {
   BackendState require(LifecycleCall call) const;
   [[noreturn]] void refuse(BackendState state, LifecycleCall call) const;
   std::unique_ptr<const lifecycle::ReadyCall> prepare(c10::Device on) const;
+  /// `take_origin` and `make` may throw: then nothing has changed, and the log says so.
+  void build_with(const std::function<lifecycle::Origin()>& take_origin,
+                  const std::function<ReadyModel(const lifecycle::Origin&)>& make,
+                  const std::vector<Sample>& new_samples, c10::Device new_device,
+                  const std::string& new_cache_dir);
 };
 
 }  // namespace halftone

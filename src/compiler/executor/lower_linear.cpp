@@ -1,17 +1,10 @@
 // halftone::fused_linear on the kernels of its format.
-#include <functional>
-
 #include "base/errors.h"
 #include "compiler/executor/lower.h"
-#include "kernels/bf16_linear/bf16_linear.h"
+#include "compiler/ops/formats.h"
 #include "kernels/common/kernel_table.h"
-#include "kernels/fp8_linear/fp8_linear.h"
-#include "kernels/int4_dynamic_linear/int4_dynamic_linear.h"
-#include "kernels/int4_weight_only_linear/int4_weight_only_linear.h"
 #include "kernels/int8_linear/int8_linear.h"
-#include "kernels/int8_weight_only_linear/int8_weight_only_linear.h"
 #include "kernels/quantize_rows/quantize_rows.h"
-#include "quant/weight/bits.h"
 #include "quant/weight/pack_weights.h"
 
 namespace halftone::compiler {
@@ -66,23 +59,9 @@ struct Output {
   }
 };
 
-struct Problem {
-  int64_t m = 0, n = 0, k = 0;
-  int threads = 1;
-  OutputType type = OutputType::kFloat32;
-};
-
-/// A kernel that takes rows of floats, chosen and ready.
-struct FloatKernel {
-  const char* name = nullptr;
-  at::Tensor block;
-  size_t workspace_bytes = 0;
-  std::function<void(const kernels::Fp32LinearArgs&, Splitter&)> call;
-};
-
 class FloatLinearStep final : public Step {
  public:
-  FloatLinearStep(FloatKernel kernel, Rows x, Operand workspace, Output output)
+  FloatLinearStep(ReadyLinear kernel, Rows x, Operand workspace, Output output)
       : kernel_(std::move(kernel)), x_(x), workspace_(workspace), output_(std::move(output)) {}
 
   void run(Frame& frame) const override {
@@ -99,7 +78,7 @@ class FloatLinearStep final : public Step {
   std::string kernel() const override { return kernel_.name; }
 
  private:
-  FloatKernel kernel_;
+  ReadyLinear kernel_;
   Rows x_;
   Operand workspace_;
   Output output_;
@@ -147,92 +126,9 @@ Activation activation_named(const std::string& name) {
   fail(ErrorCode::kInvalidArgument, "fused_linear has no activation \"{}\"", name);
 }
 
-/// Calls `pack` with the parts of an int4 weight as its packers want them.
-template <typename Pack>
-at::Tensor pack_int4_parts(const char* kind, const std::vector<at::Tensor>& parts, const Problem& p,
-                           Pack pack) {
-  const auto integers = [&](int64_t first, int64_t count) {
-    return unpack_bits(parts[0].narrow(0, first, count), 4, p.k);
-  };
-  const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
-  // Undefined ones too: the operators key their blocks by the same three parts.
-  return pack({kind, {parts[0], parts[1], zero_point}, p.n, p.k, integers, parts[1], zero_point});
-}
-
-FloatKernel fp32_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
-  const kernels::Fp32LinearProblem problem{p.m, p.n, p.k};
-  const auto& kernel = kernels::choose_fp32_linear(problem);
-  const auto floats = [&](int64_t first, int64_t count) {
-    return parts[0].narrow(0, first, count).contiguous();
-  };
-  return {kernel.name, packed_fp32({"fp32_linear", parts, p.n, p.k, floats}, kernel.tile_n),
-          kernels::fp32_linear_workspace_bytes(kernel, problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::fp32_linear(kernel, problem, args, splitter);
-          }};
-}
-
-FloatKernel int8_weight_only_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
-  const kernels::Int8WeightOnlyProblem problem{p.m, p.n, p.k};
-  const auto& kernel = kernels::choose_int8_weight_only(problem);
-  const auto integers = [&](int64_t first, int64_t count) {
-    return parts[0].narrow(0, first, count).contiguous();
-  };
-  return {kernel.name,
-          packed_int8_weight_only({"int8_weight_only_linear", parts, p.n, p.k, integers, parts[1]},
-                                  kernel.tile_n),
-          kernels::int8_weight_only_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int8_weight_only_linear(kernel, problem, args, splitter);
-          }};
-}
-
-FloatKernel int4_weight_only_kernel(const std::vector<at::Tensor>& parts, const Problem& p, int group) {
-  const kernels::Int4WeightOnlyProblem problem{p.m, p.n, p.k, group};
-  const auto& kernel = kernels::choose_int4_weight_only(problem);
-  return {kernel.name,
-          pack_int4_parts("int4_weight_only_linear", parts, p,
-                          [&](const PackSource& source) {
-                            return packed_int4_weight_only(source, group, kernel.tile_n);
-                          }),
-          kernels::int4_weight_only_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int4_weight_only_linear(kernel, problem, args, splitter);
-          }};
-}
-
-FloatKernel int4_dynamic_kernel(const std::vector<at::Tensor>& parts, const Problem& p, int group) {
-  const kernels::Int4DynamicProblem problem{p.m, p.n, p.k, group};
-  const auto& kernel = kernels::choose_int4_dynamic(problem);
-  return {kernel.name,
-          pack_int4_parts(
-              "int4_dynamic_linear", parts, p,
-              [&](const PackSource& source) { return packed_int4_dynamic(source, group, kernel.tile_n); }),
-          kernels::int4_dynamic_workspace_bytes(kernel, problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int4_dynamic_linear(kernel, problem, args, splitter);
-          }};
-}
-
-FloatKernel fp8_kernel(const std::vector<at::Tensor>& parts, const Problem& p, bool dynamic) {
-  const kernels::Fp8LinearProblem problem{
-      p.m, p.n, p.k, dynamic ? kernels::Fp8Activations::kDynamicE4m3 : kernels::Fp8Activations::kFloat32};
-  const auto& kernel = kernels::choose_fp8_linear(problem);
-  return {kernel.name, packed_fp8(parts[0], parts[1], kernel.tile_n),
-          kernels::fp8_linear_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::fp8_linear(kernel, problem, args, splitter);
-          }};
-}
-
-FloatKernel bf16_kernel(const std::vector<at::Tensor>& parts, const Problem& p) {
-  const kernels::Bf16LinearProblem problem{p.m, p.n, p.k};
-  const auto& kernel = kernels::choose_bf16_linear(problem);
-  return {kernel.name, packed_bf16(parts[0], kernel.tile_n),
-          kernels::bf16_linear_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::bf16_linear(kernel, problem, args, splitter);
-          }};
+const FusedFormat& format_named(const std::string& name) {
+  if (const FusedFormat* format = try_fused_format(name)) return *format;
+  fail(ErrorCode::kInvalidArgument, "fused_linear has no format \"{}\"", name);
 }
 
 /// Reads one node; fills `reason` if it cannot be done natively.
@@ -253,7 +149,7 @@ class LinearLowering {
       planner_.may_overwrite(output_.y, residual.operand);
     if (x_.rows == 0 || output_.n == 0) return std::make_unique<NothingStep>();
     problem_ = {x_.rows, output_.n, x_.k, planner_.threads(), output_.type()};
-    return format_ == "int8" ? int8_step() : float_step();
+    return format_->takes_quantized_rows ? int8_step() : float_step();
   }
 
  private:
@@ -288,16 +184,12 @@ class LinearLowering {
     if (quantized_ && (!planner_.tensor(node_, "x_scale")->meta.is_contiguous() ||
                        !planner_.tensor(node_, "x_zero_point")->meta.is_contiguous()))
       return refuse("scales or zero points of rows are no neighbours");
-    format_ = planner_.constant(node_, "format").toStringRef();
+    format_ = &format_named(planner_.constant(node_, "format").toStringRef());
     attributes_ = planner_.constant(node_, "attributes").toIntVector();
     output_.activation = activation_named(planner_.constant(node_, "activation").toStringRef());
     output_.row_format = planner_.constant(node_, "symmetric").toBool() ? RowFormat::kS8 : RowFormat::kU8;
-    if (format_ == "fp8" && attributes_.at(0) != 0 && attributes_.at(1) != 0) {
-      return refuse("fp8 activations with one scale for all rows: no kernel");
-    }
-    if (format_ == "fp32" && parts_[0].scalar_type() != at::kFloat)
-      return refuse("the weight is not float32");
-    return true;
+    const char* refusal = format_->refuse != nullptr ? format_->refuse(parts_, attributes_) : nullptr;
+    return refusal == nullptr || refuse(refusal);
   }
 
   std::vector<int64_t> result_sizes() const {
@@ -335,22 +227,7 @@ class LinearLowering {
   }
 
   std::unique_ptr<Step> float_step() {
-    FloatKernel kernel;
-    if (format_ == "fp32") {
-      kernel = fp32_kernel(parts_, problem_);
-    } else if (format_ == "int8_weight_only") {
-      kernel = int8_weight_only_kernel(parts_, problem_);
-    } else if (format_ == "int4") {
-      const int group = static_cast<int>(attributes_.at(0));
-      kernel = attributes_.at(1) != 0 ? int4_dynamic_kernel(parts_, problem_, group)
-                                      : int4_weight_only_kernel(parts_, problem_, group);
-    } else if (format_ == "fp8") {
-      kernel = fp8_kernel(parts_, problem_, attributes_.at(0) != 0);
-    } else if (format_ == "bf16") {
-      kernel = bf16_kernel(parts_, problem_);
-    } else {
-      fail(ErrorCode::kInvalidArgument, "fused_linear has no format \"{}\"", format_);
-    }
+    ReadyLinear kernel = format_->ready(parts_, attributes_, problem_);
     const Operand workspace = planner_.scratch(kernel.workspace_bytes);
     return std::make_unique<FloatLinearStep>(std::move(kernel), x_, workspace, std::move(output_));
   }
@@ -358,13 +235,13 @@ class LinearLowering {
   const Node& node_;
   Planner& planner_;
   std::string& reason_;
-  std::string format_;
+  const FusedFormat* format_ = nullptr;
   std::vector<int64_t> attributes_;
   std::vector<at::Tensor> parts_;
   bool quantized_ = false;
   Rows x_;
   Output output_;
-  Problem problem_;
+  LinearProblem problem_;
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "compiler/executor/planner.h"
+#include "compiler/ops/formats.h"
 
 namespace halftone::compiler {
 
@@ -38,9 +39,10 @@ int64_t conv_operations(const Slot& weight, const Slot& pixels) {
 }
 
 Arithmetic linear_arithmetic(const std::string& format, const std::vector<int64_t>& attributes) {
-  if (format == "int8") return attributes.at(0) < 8 ? Arithmetic::kInt7 : Arithmetic::kInt8;
-  if (format == "int4" && attributes.at(1) != 0) return Arithmetic::kInt7;
-  return Arithmetic::kFloat;
+  const FusedFormat* how = try_fused_format(format);
+  const int bits = how != nullptr && how->multiplied_bits != nullptr ? how->multiplied_bits(attributes) : 0;
+  if (bits == 0) return Arithmetic::kFloat;
+  return bits < 8 ? Arithmetic::kInt7 : Arithmetic::kInt8;
 }
 
 }  // namespace

@@ -5,18 +5,12 @@
 namespace halftone {
 
 std::span<const FusedFormat> fused_formats() {
-  static const std::vector<FusedFormat> formats = {
-      {"fp32", "aten::linear", {"weight"}, 1, {}},
-      {"int8_weight_only", "halftone::int8_weight_only_linear", {"weight", "scale"}, 2, {}},
-      {"int8", "halftone::int8_linear", {"weight", "scale"}, 2, {"weight_bits", "symmetric_activations"}},
-      {"int4",
-       "halftone::int4_linear",
-       {"weight", "scale", "zero_point"},
-       2,
-       {"group_size", "quantize_activations", "in_features"}},
-      {"fp8", "halftone::fp8_linear", {"weight", "scale"}, 2, {"quantize_activations", "per_tensor"}},
-      {"bf16", "halftone::bf16_linear", {"weight"}, 1, {}},
-  };
+  static const std::vector<FusedFormat> formats = [] {
+    std::vector<FusedFormat> list{fp32_linear_format()};
+    for (const LinearFormat* format : linear_formats())
+      if (!format->name.empty()) list.push_back(*format);
+    return list;
+  }();
   return formats;
 }
 

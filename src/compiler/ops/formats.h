@@ -6,15 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "quant/weight/linear_format.h"
+
 namespace halftone {
 
-struct FusedFormat {
-  std::string_view name;                     ///< "int8"
-  std::string_view target;                   ///< "halftone::int8_linear"
-  std::vector<std::string_view> parts;       ///< argument names of the weight's parts, in order
-  size_t required_parts;                     ///< those after these may be absent
-  std::vector<std::string_view> attributes;  ///< argument names of the constants, in order
-};
+/// A LinearFormat that has a fused form.
+using FusedFormat = LinearFormat;
 
 std::span<const FusedFormat> fused_formats();
 const FusedFormat* try_fused_format(std::string_view name);

@@ -80,7 +80,7 @@ bool check_rows(const at::Tensor& x, const OptionalTensor& x_scale, const Option
   if (x_scale.has_value() != x_zero_point.has_value())
     fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: a scale needs a zero point, and it a scale");
   if (!x_scale) return false;
-  if (format.name != "int8")
+  if (!format.takes_quantized_rows)
     fail(ErrorCode::kInvalidArgument,
          "halftone::fused_linear: quantized rows need format \"int8\", not \"{}\"", format.name);
   c10::SymInt rows = 1;

@@ -41,15 +41,10 @@ at::Tensor attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor&
 
 /// y = activation(x · Wᵀ + bias) + residual, and the rows of y quantized → (y, q, scale, zero_point).
 /// x [..., k] floating point; or, with x_scale and x_zero_point [rows], rows that quantize_rows made (format
-/// "int8" only). `weight` holds the parts of W in the order of the plain operator's arguments, `attributes`
-/// its constants as integers:
-///   "fp32"              [weight]                       []
-///   "bf16"              [weight]                       []
-///   "int8_weight_only"  [weight, scale]                []
-///   "int8"              [weight, scale]                [weight_bits, symmetric_activations]
-///   "int4"              [weight, scale(, zero_point)]  [group_size, quantize_activations, in_features]
-///   "fp8"               [weight, scale]                [quantize_activations, per_tensor]
-/// activation: "none", "relu", "gelu", "gelu_tanh", "silu".
+/// "int8" only). `format` names a LinearFormat (quant/weight/linear_format.h); `weight` holds its parts in
+/// the order of the plain operator's arguments, `attributes` its constants as integers. Both are listed in
+/// the format's own file: quant/weight/int4_format.cpp has "int4". activation: "none", "relu", "gelu",
+/// "gelu_tanh", "silu".
 struct FusedLinear {
   at::Tensor x;
   OptionalTensor x_scale, x_zero_point;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "compiler/ops/formats.h"
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/rewrite.h"
@@ -22,10 +23,10 @@ bool may_join(const Node& node) {
   for (size_t i = 1; i < node.outputs().size(); ++i) {
     if (!node.output(i)->users().empty()) return false;
   }
-  // A scale for the whole weight would have to be the same for both.
+  const FusedFormat* format = try_fused_format(try_text(node, "format").value_or(""));
+  if (format == nullptr || format->may_stack == nullptr) return true;
   const auto attributes = try_integers(node, "attributes");
-  return try_text(node, "format") != "fp8" ||
-         (attributes && attributes->size() == 2 && attributes->back() == 0);
+  return attributes && attributes->size() == format->attributes.size() && format->may_stack(*attributes);
 }
 
 bool alike(const Node& a, const Node& b) {

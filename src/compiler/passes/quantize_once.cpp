@@ -3,6 +3,7 @@
 // bytes as if each linear did it.
 #include <map>
 
+#include "compiler/ops/formats.h"
 #include "compiler/passes/rewrite.h"
 
 namespace halftone::compiler {
@@ -20,13 +21,17 @@ struct Readers {
   std::vector<Node*> linears;
 };
 
+bool takes_quantized_rows(const Node& node) {
+  if (!node.is("halftone::fused_linear")) return false;
+  const FusedFormat* format = try_fused_format(try_text(node, "format").value_or(""));
+  return format != nullptr && format->takes_quantized_rows;
+}
+
 std::vector<Readers> find_readers(const Graph& graph) {
   std::vector<Readers> all;
   std::map<Key, size_t> index;
   for (const auto& node : graph.nodes()) {
-    if (!node->is("halftone::fused_linear") || try_text(*node, "format") != "int8" ||
-        !is_absent(*node, "x_scale"))
-      continue;
+    if (!takes_quantized_rows(*node) || !is_absent(*node, "x_scale")) continue;
     const auto attributes = try_integers(*node, "attributes");
     Value* x = try_tensor(*node, "x");
     if (x == nullptr || !is_float(x) || !attributes || attributes->size() != 2) continue;

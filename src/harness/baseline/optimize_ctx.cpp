@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "harness/baseline/quantization_mark.h"
 
 namespace halftone {
@@ -95,8 +96,7 @@ void quantize_once(const std::string& name, const ModelSource& model, const Exam
 }  // namespace
 
 const std::vector<std::string>& optimize_ctx_names() {
-  static const std::vector<std::string> names = {"int8dynamic", "int8weightonly", "int4weightonly",
-                                                 "autoquant", "noquant"};
+  static const std::vector<std::string> names = torchao_scheme_names();
   return names;
 }
 

@@ -4,8 +4,8 @@
 
 #include "base/errors.h"
 #include "capture/module/trace.h"
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
+#include "halftone/capture_module.h"
+#include "halftone/open_model.h"
 #include "harness/run/job.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
@@ -46,11 +46,7 @@ BenchModel::BenchModel(const BenchJob& job) {
 
 void BenchModel::load_file(const BenchJob& job) {
   // Read, not mapped: pages that come in with the first call would count as the call's memory.
-  if (job.model.ends_with(".pt2")) {
-    graph_ = load_pt2(job.model, {.map_weights = false, .verify_checksums = true});
-  } else {
-    graph_ = load_checkpoint(job.model, {.map = false, .verify = true});
-  }
+  graph_ = open_model(job.model, {.map = false});
   if (graph_->sample_inputs.empty())
     fail(ErrorCode::kUnsupported, "{}: holds no sample inputs to call it with", job.model);
   Sample first = sample_from_flat(*graph_, graph_->sample_inputs);

@@ -3,20 +3,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "halftone/autoquant_plan.h"
 #include "halftone/backend.h"
+#include "halftone/open_model.h"
 
 namespace halftone {
 namespace {
-
-constexpr std::array kSeedSchemes = {"noquant", "int8dynamic", "int8weightonly", "int4weightonly",
-                                     "autoquant"};
 
 void check_name(std::string_view what, const std::string& name, const std::vector<std::string>& known) {
   if (std::find(known.begin(), known.end(), name) != known.end()) return;
@@ -45,16 +43,31 @@ void check_job_backend(const BenchJob& job) {
 
 }  // namespace
 
+std::vector<std::string> default_bench_schemes() {
+  std::vector<std::string> names = torchao_scheme_names();
+  // What the others are compared with comes first.
+  std::rotate(names.begin(), std::find(names.begin(), names.end(), "noquant"), names.end());
+  return names;
+}
+
 std::vector<std::string> bench_schemes() {
-  std::vector<std::string> names(kSeedSchemes.begin(), kSeedSchemes.end());
+  std::vector<std::string> names = default_bench_schemes();
   for (const AutoquantScheme& scheme : autoquant_schemes()) {
     if (std::find(names.begin(), names.end(), scheme.name) == names.end()) names.push_back(scheme.name);
   }
   return names;
 }
 
-bool is_model_file(std::string_view model) {
-  return model.ends_with(".pt2") || model.ends_with(".ht");
+void check_bench_scheme(std::string_view name) {
+  const NamedScheme scheme = named_scheme(name);
+  if (scheme.entry->kind != SchemeKind::kMeasured) named_config(name);
+}
+
+bool is_model_file(const std::string& model) {
+  // A file that is not there, or is broken, is an error of reading it.
+  if (model.ends_with(".pt2") || model.ends_with(".ht")) return true;
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(model, ignored) && model_file_kind(model) != ModelFileKind::kOther;
 }
 
 std::string bench_row_name(const std::string& model) {
@@ -74,22 +87,24 @@ BenchRow bench_row_of(const BenchJob& job) {
 }
 
 std::optional<QuantConfig> bench_scheme_config(std::string_view scheme) {
-  if (scheme == "noquant") return std::nullopt;
-  if (std::find(kSeedSchemes.begin(), kSeedSchemes.end(), scheme) != kSeedSchemes.end())
-    return QuantConfig(scheme);
   return autoquant_scheme(scheme).config;
 }
 
 BenchAccuracyBound bench_accuracy_bound(std::string_view scheme) {
-  if (scheme == "noquant" || scheme == "fp32") return {1e-4, std::nullopt};
-  if (scheme == "autoquant") return {std::nullopt, 0.995};  // what autoquant promises
-  if (scheme.starts_with("int4")) return {std::nullopt, 0.9};
+  const SchemeEntry& entry = *named_scheme(scheme).entry;
+  if (entry.kind == SchemeKind::kMeasured) return {std::nullopt, 0.995};  // what autoquant promises
+  if (!bench_scheme_config(scheme)) return {1e-4, std::nullopt};
+  if (entry.bits_per_weight < 8) return {std::nullopt, 0.9};
   return {std::nullopt, 0.98};
 }
 
 void check_bench_job(const BenchJob& job) {
   check_name("mode", job.mode, {"inference", "training"});
-  check_name("scheme", job.scheme, bench_schemes());
+  try {
+    check_bench_scheme(job.scheme);
+  } catch (const Error& error) {
+    throw Error(ErrorCode::kInvalidArgument, fmt::format("bench: {}", error.what()));
+  }
   check_job_model(job);
   check_job_backend(job);
   if (job.mode == "training" && job.scheme != "noquant")

@@ -12,8 +12,8 @@ namespace halftone {
 /// kInvalidArgument, as run_bench() says.
 void check_bench_job(const BenchJob& job);
 
-/// A .pt2 or .ht file, by its name.
-bool is_model_file(std::string_view model);
+/// A .pt2 or .ht file, by its name or by its content; else a name of bench_models().
+bool is_model_file(const std::string& model);
 
 /// What the row is called: the suite's name, or the file's without its folder.
 std::string bench_row_name(const std::string& model);

@@ -1,4 +1,6 @@
 // Jobs as data: JSON, refusals, selection, partitions.
+#include "harness/run/job.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -54,6 +56,7 @@ TEST(BenchJob, MakesSenseOrIsRefused) {
   };
   refused({"tiny_mpl", "did you mean \"tiny_mlp\""}, [](BenchJob& job) { job.model = "tiny_mpl"; });
   refused({"int8dynamc", "int8dynamic"}, [](BenchJob& job) { job.scheme = "int8dynamc"; });
+  refused({"int8static", "halftone ptq MODEL"}, [](BenchJob& job) { job.scheme = "int8static"; });
   refused({"trainin", "training"}, [](BenchJob& job) { job.mode = "trainin"; });
   refused({"halftoon", "halftone"}, [](BenchJob& job) { job.backend = "halftoon"; });
   refused({"without quantization", "int8dq"}, [](BenchJob& job) {
@@ -76,6 +79,20 @@ TEST(BenchJob, SchemesAreTheSeedsAndAutoquants) {
               ElementsAre("noquant", "int8dynamic", "int8weightonly", "int4weightonly", "autoquant"));
   for (const char* name : {"fp32", "int8wo", "int8dq", "int8dq-7bit", "int4wo", "bf16wo"})
     EXPECT_THAT(schemes, ::testing::Contains(name));
+  EXPECT_EQ(default_bench_schemes(), std::vector<std::string>(schemes.begin(), schemes.begin() + 5));
+  for (const std::string& name : schemes) EXPECT_NO_THROW(check_bench_scheme(name)) << name;
+}
+
+TEST(BenchJob, SchemesHaveTheirBounds) {
+  for (const char* name : {"noquant", "none", "fp32"}) {
+    EXPECT_FALSE(bench_scheme_config(name).has_value()) << name;
+    EXPECT_EQ(bench_accuracy_bound(name).relative_error, 1e-4) << name;
+  }
+  for (const char* name : {"int4wo", "int4weightonly", "int4dq:64"})
+    EXPECT_EQ(bench_accuracy_bound(name).cosine, 0.9) << name;
+  for (const char* name : {"int8dynamic", "int8dq-7bit", "bf16wo"})
+    EXPECT_EQ(bench_accuracy_bound(name).cosine, 0.98) << name;
+  EXPECT_EQ(bench_accuracy_bound("autoquant").cosine, 0.995);
 }
 
 TEST(BenchSelection, PartsCoverEverythingOnce) {

@@ -14,9 +14,7 @@ using LayerOutputs = std::map<std::string, at::Tensor>;  // by the name of the v
 
 std::string scheme_name_of(const LayerReport& layer) {
   if (!layer.config || layer.outcome == LayerReport::Outcome::kKept) return "fp32";
-  for (const AutoquantScheme& scheme : autoquant_schemes())
-    if (scheme.config == layer.config) return scheme.name;
-  return layer.config->describe();
+  return scheme_name(*layer.config);
 }
 
 /// "halftone::fused_linear" → "fused_linear"

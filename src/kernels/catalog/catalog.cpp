@@ -1,11 +1,6 @@
 #include "kernels/catalog/catalog.h"
 
-#include <fmt/ranges.h>
-
-#include <algorithm>
-#include <charconv>
-
-#include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "kernels/attention/attention.h"
 #include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/elementwise/elementwise.h"
@@ -27,21 +22,26 @@
 namespace halftone::kernels {
 namespace {
 
-constexpr std::string_view kSchemes[] = {"fp32",      "bf16wo",     "int8",       "int8-7bit",  "int8wo",
-                                         "int4wo:32", "int4wo:64",  "int4wo:128", "int4wo:256", "int4dq:32",
-                                         "int4dq:64", "int4dq:128", "int4dq:256", "fp8wo",      "fp8dq"};
-
 template <typename Kernel>
 void append(std::vector<CatalogEntry>& all, std::string_view operation, std::span<const Kernel> table) {
   for (const Kernel& kernel : table) all.push_back({operation, kernel.name, kernel.isa});
 }
 
-// The number after the colon; 0 if there is none.
-int group_of(std::string_view scheme) {
-  const size_t colon = scheme.find(':');
-  int group = 0;
-  if (colon != scheme.npos) std::from_chars(scheme.data() + colon + 1, scheme.data() + scheme.size(), group);
-  return group;
+// As quant/static_int8 runs it: a convolution of kernel 1 over m pixels.
+Int8ConvProblem linear_as_conv(int64_t m, int64_t n, int64_t k, const SchemeEntry& entry) {
+  ConvShape shape;
+  shape.batch = m;
+  shape.in_channels = k;
+  shape.out_channels = n;
+  return {shape, entry.weight_bits, entry.activation_bits};
+}
+
+NamedScheme scheme_with_kernel(std::string_view name) {
+  for (const SchemeEntry& entry : scheme_table())
+    if (!entry.kernels_name.empty() && entry.kernels_name == name) return {&entry, 0};
+  const NamedScheme found = named_scheme(name);
+  if (found.entry->kernel == SchemeKernel::kNone) refuse_scheme(name, *found.entry);
+  return found;
 }
 
 }  // namespace
@@ -68,31 +68,47 @@ std::vector<CatalogEntry> kernel_catalog() {
   return all;
 }
 
-std::span<const std::string_view> linear_schemes() {
-  return kSchemes;
+std::vector<std::string> linear_schemes() {
+  std::vector<std::string> names;
+  for (const SchemeEntry& entry : scheme_table()) {
+    if (entry.kernel == SchemeKernel::kNone) continue;
+    for (const std::string_view name : entry.names)
+      if (!name.empty()) names.emplace_back(name);
+    if (!entry.kernels_name.empty()) names.emplace_back(entry.kernels_name);
+    if (entry.group_size == 0) continue;
+    for (const int group : scheme_group_sizes()) names.push_back(fmt::format("{}:{}", entry.names[0], group));
+  }
+  return names;
 }
 
 std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::string_view scheme, Isa isa) {
-  if (std::find(std::begin(kSchemes), std::end(kSchemes), scheme) == std::end(kSchemes)) {
-    const std::vector<std::string> known(std::begin(kSchemes), std::end(kSchemes));
-    fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"{}; there are {}", scheme,
-         did_you_mean(scheme, known), fmt::join(nearest_first(scheme, known), ", "));
+  const NamedScheme found = scheme_with_kernel(scheme);
+  const SchemeEntry& entry = *found.entry;
+  const int group = found.group_size > 0 ? found.group_size : entry.group_size;
+  switch (entry.kernel) {
+    case SchemeKernel::kFp32Linear:
+      return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
+    case SchemeKernel::kBf16Linear:
+      return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);
+    case SchemeKernel::kInt8Linear:
+      return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, entry.weight_bits}, isa);
+    case SchemeKernel::kInt8WeightOnlyLinear:
+      return explain_choice(int8_weight_only_kernels(), Int8WeightOnlyProblem{m, n, k}, isa);
+    case SchemeKernel::kInt4WeightOnlyLinear:
+      return explain_choice(int4_weight_only_kernels(), Int4WeightOnlyProblem{m, n, k, group}, isa);
+    case SchemeKernel::kInt4DynamicLinear:
+      return explain_choice(int4_dynamic_kernels(), Int4DynamicProblem{m, n, k, group}, isa);
+    case SchemeKernel::kFp8Linear:
+      return explain_choice(fp8_linear_kernels(), Fp8LinearProblem{m, n, k}, isa);
+    case SchemeKernel::kFp8DynamicLinear:
+      return explain_choice(fp8_linear_kernels(), Fp8LinearProblem{m, n, k, Fp8Activations::kDynamicE4m3},
+                            isa);
+    case SchemeKernel::kInt8Conv:
+      return explain_choice(int8_conv_kernels(), linear_as_conv(m, n, k, entry), isa);
+    case SchemeKernel::kNone:
+      break;
   }
-  if (scheme == "fp32") return explain_choice(fp32_linear_kernels(), Fp32LinearProblem{m, n, k}, isa);
-  if (scheme == "bf16wo") return explain_choice(bf16_linear_kernels(), Bf16LinearProblem{m, n, k}, isa);
-  if (scheme == "int8") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 8}, isa);
-  if (scheme == "int8-7bit") return explain_choice(int8_linear_kernels(), Int8LinearProblem{m, n, k, 7}, isa);
-  if (scheme == "int8wo")
-    return explain_choice(int8_weight_only_kernels(), Int8WeightOnlyProblem{m, n, k}, isa);
-  if (scheme == "fp8wo") return explain_choice(fp8_linear_kernels(), Fp8LinearProblem{m, n, k}, isa);
-  if (scheme == "fp8dq") {
-    const Fp8LinearProblem problem{m, n, k, Fp8Activations::kDynamicE4m3};
-    return explain_choice(fp8_linear_kernels(), problem, isa);
-  }
-  const int group = group_of(scheme);
-  if (scheme.starts_with("int4dq"))
-    return explain_choice(int4_dynamic_kernels(), Int4DynamicProblem{m, n, k, group}, isa);
-  return explain_choice(int4_weight_only_kernels(), Int4WeightOnlyProblem{m, n, k, group}, isa);
+  return {};  // not reached: scheme_with_kernel() refuses these
 }
 
 }  // namespace halftone::kernels

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,11 +21,12 @@ struct CatalogEntry {
 /// All tables, operation by operation, each best first.
 std::vector<CatalogEntry> kernel_catalog();
 
-/// The schemes that explain_linear takes.
-std::span<const std::string_view> linear_schemes();
+/// The schemes that explain_linear takes: those of base/scheme_table.h that a kernel runs, by all names.
+std::vector<std::string> linear_schemes();
 
-/// What became of each kernel of the scheme's operation for an m x n x k linear at `isa`. int4 schemes end in
-/// a colon and their group size. Throws kInvalidArgument for an unknown scheme, naming those there are.
+/// What became of each kernel of the scheme's operation for an m x n x k linear at `isa`. int4 schemes may
+/// end in a colon and their group size. Throws kInvalidArgument for an unknown scheme, naming those there
+/// are, and kUnsupported for one that no kernel runs.
 std::vector<KernelVerdict> explain_linear(int64_t m, int64_t n, int64_t k, std::string_view scheme,
                                           Isa isa = active_isa());
 

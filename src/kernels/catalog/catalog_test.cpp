@@ -40,6 +40,20 @@ TEST(Catalog, GroupsNeedNotDivideK) {
   }
 }
 
+TEST(Catalog, OldNamesAndShortOnesAreTheSame) {
+  const auto chosen = [](const char* scheme) {
+    for (const KernelVerdict& v : explain_linear(16, 64, 512, scheme))
+      if (v.chosen) return std::string(v.name);
+    return std::string();
+  };
+  EXPECT_EQ(chosen("int8"), chosen("int8dq"));
+  EXPECT_EQ(chosen("int8-7bit"), chosen("int8dq-7bit"));
+  EXPECT_EQ(chosen("int4dq:32"), chosen("int4wo-int8act"));
+  EXPECT_EQ(chosen("int4wo:32"), chosen("int4wo"));
+  EXPECT_EQ(chosen("fp32"), chosen("noquant"));
+  EXPECT_EQ(chosen("int8static").substr(0, 9), "int8_conv");
+}
+
 TEST(Catalog, RefusalsCarryTheirReason) {
   for (const KernelVerdict& v : explain_linear(4, 64, 96, "int4wo:64", Isa::kScalar))
     EXPECT_NE(v.chosen, !v.reason.empty()) << v.name;
@@ -57,6 +71,13 @@ TEST(Catalog, RefusalsCarryTheirReason) {
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
     EXPECT_NE(std::string(e.what()).find("int8-7bit"), std::string::npos);
+  }
+  try {
+    explain_linear(1, 1, 1, "autoquant", Isa::kScalar);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(e.what()).find("halftone autoquant"), std::string::npos);
   }
 }
 

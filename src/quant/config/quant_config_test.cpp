@@ -114,6 +114,35 @@ TEST(Schemes, UnknownNameListsTheKnownAndTheNearest) {
   EXPECT_THAT(refusal([] { QuantConfig("autoquant"); }, ErrorCode::kUnsupported),
               AllOf(HasSubstr("no config"), HasSubstr("halftone/autoquant.h"),
                     HasSubstr("halftone autoquant MODEL")));
+  for (const SchemeWithoutConfig& scheme : schemes_without_config()) {
+    const std::string reason = refusal([&] { QuantConfig{scheme.name}; }, ErrorCode::kUnsupported);
+    EXPECT_THAT(reason,
+                AllOf(HasSubstr("\"" + scheme.name + "\" " + scheme.how),
+                      HasSubstr(scheme.needs_data ? "halftone ptq MODEL" : "halftone autoquant MODEL")));
+  }
+}
+
+TEST(Schemes, NamesOfEveryCommandAreConfigs) {
+  EXPECT_EQ(QuantConfig("int8dq-7bit"), QuantConfig(Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}));
+  const Int4WeightOnlyConfig dynamic{.activations = Int4Activations::kInt8};
+  EXPECT_EQ(QuantConfig("int4wo-int8act"), QuantConfig(dynamic));
+  EXPECT_EQ(QuantConfig("int4dq"), QuantConfig(dynamic));
+  EXPECT_EQ(QuantConfig("fp32"), QuantConfig(NoQuantConfig{}));
+  EXPECT_EQ(QuantConfig("int4wo:32"), QuantConfig("int4wo"));
+  EXPECT_EQ(QuantConfig("int4weightonly:128"), QuantConfig(Int4WeightOnlyConfig{.group_size = 128}));
+  EXPECT_EQ(QuantConfig("int4dq:64"),
+            QuantConfig(Int4WeightOnlyConfig{.group_size = 64, .activations = Int4Activations::kInt8}));
+  EXPECT_THAT(refusal([] { QuantConfig("int4wo:48"); }), HasSubstr("one of 32, 64, 128, 256"));
+  EXPECT_THAT(refusal([] { QuantConfig("int8wo:32"); }), HasSubstr("unknown scheme"));
+  // It is int8dq in the list of kernels, and might be int8wo here.
+  EXPECT_THAT(refusal([] { QuantConfig("int8"); }), AllOf(HasSubstr("int8dq"), HasSubstr("int8wo")));
+  EXPECT_THAT(refusal([] { QuantConfig("bf16"); }, ErrorCode::kUnsupported), HasSubstr("bf16wo"));
+}
+
+TEST(Schemes, ConfigsHaveTheirShortName) {
+  for (const Scheme& scheme : schemes()) EXPECT_EQ(scheme_name(scheme.config), scheme.names.front());
+  const QuantConfig other = Int4WeightOnlyConfig{.group_size = 64};
+  EXPECT_EQ(scheme_name(other), other.describe());
 }
 
 TEST(Schemes, EveryNameIsItsConfigAndNoneIsTwice) {

@@ -1,10 +1,10 @@
 #include "quant/graph/quantized_node.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 #include "base/errors.h"
+#include "quant/weight/linear_format.h"
 
 namespace halftone {
 namespace {
@@ -14,83 +14,20 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-bool flag(const Node& node, std::string_view name) {
-  const Argument* given = node.try_input(name);
-  const bool* value = given != nullptr ? given->get_if<bool>() : nullptr;
-  return value != nullptr && *value;
-}
-
-int64_t number(const Node& node, std::string_view name, int64_t otherwise) {
-  const Argument* given = node.try_input(name);
-  return given != nullptr ? given->as_int().value_or(otherwise) : otherwise;
-}
-
-bool is_given(const Node& node, std::string_view name) {
-  const Argument* argument = node.try_input(name);
-  return argument != nullptr && !argument->is_none();
-}
-
-Granularity granularity(const Node& node) {
-  return flag(node, "per_tensor") ? Granularity::kPerTensor : Granularity::kPerRow;
-}
-
-QuantConfig int8_config(const Node& node) {
-  return Int8DynamicActivationInt8WeightConfig{flag(node, "symmetric_activations"),
-                                               static_cast<int>(number(node, "weight_bits", 8))};
-}
-
-QuantConfig int4_config(const Node& node) {
-  const auto activations =
-      flag(node, "quantize_activations") ? Int4Activations::kInt8 : Int4Activations::kFloat;
-  return Int4WeightOnlyConfig{static_cast<int>(number(node, "group_size", 32)), !is_given(node, "zero_point"),
-                              activations};
-}
-
-QuantConfig fp8_config(const Node& node) {
-  if (flag(node, "quantize_activations")) return Float8DynamicActivationFloat8WeightConfig{granularity(node)};
-  return Float8WeightOnlyConfig{granularity(node)};
-}
-
-QuantConfig intx_config(const Node& node) {
-  return IntxWeightOnlyConfig{static_cast<int>(number(node, "bits", 4)),
-                              static_cast<int>(number(node, "group_size", 0)), !is_given(node, "zero_point")};
-}
-
-QuantConfig custom_config(const Node& node) {
-  const Argument* config = node.try_input("config");
-  const auto* json = config != nullptr ? config->get_if<std::string>() : nullptr;
-  if (json == nullptr) fail(ErrorCode::kInvalidArgument, "its config is no constant string");
-  return QuantConfig::from_json(*json);
-}
-
-QuantConfig int8wo_config(const Node&) {
-  return Int8WeightOnlyConfig{};
-}
-
-QuantConfig bf16_config(const Node&) {
-  return Bf16WeightOnlyConfig{};
-}
-
+/// A format, and what the node is to it.
 struct Operator {
-  std::string_view target;
+  const LinearFormat* format = nullptr;
   std::string_view kind;
-  QuantConfig (*config)(const Node& node);
-  int weights_per_column;  ///< k = this × the second size of "weight", where no operand says it
 };
 
-constexpr std::array<Operator, 11> kOperators = {{
-    {"halftone::int8_weight_only_linear", "linear", int8wo_config, 1},
-    {"halftone::int8_linear", "linear", int8_config, 1},
-    {"halftone::int4_linear", "linear", int4_config, 2},
-    {"halftone::fp8_linear", "linear", fp8_config, 1},
-    {"halftone::bf16_linear", "linear", bf16_config, 1},
-    {"halftone::intx_linear", "linear", intx_config, 0},
-    {"halftone::custom_linear", "linear", custom_config, 0},
-    {"halftone::restore_int8_weight", "convolution", int8wo_config, 1},
-    {"halftone::int8_embedding", "embedding", int8wo_config, 1},
-    {"halftone::int4_embedding", "embedding", int4_config, 2},
-    {"halftone::bf16_embedding", "embedding", bf16_config, 1},
-}};
+std::optional<Operator> try_format_operator(const Node& node) {
+  for (const LinearFormat* format : linear_formats()) {
+    if (node.is(format->target)) return Operator{format, "linear"};
+    if (node.is(format->embedding)) return Operator{format, "embedding"};
+    if (node.is(format->convolution)) return Operator{format, "convolution"};
+  }
+  return std::nullopt;
+}
 
 /// The weight's first tensor; custom_linear has a list of them.
 const Value* first_part(const Node& node) {
@@ -121,9 +58,9 @@ LayerInfo describe_layer(const Operator& op, const Node& node, const Value& weig
     return layer;
   }
   layer.n = size_of(weight, 0);
-  layer.k = number(node, "in_features", 0);
+  layer.k = number_of(node, "in_features", 0);
   if (layer.k == 0) {
-    layer.k = op.weights_per_column;
+    layer.k = op.format->weights_per_column;
     for (size_t i = 1; weight.meta() && i < weight.meta()->sizes.size(); ++i) layer.k *= size_of(weight, i);
   }
   return layer;
@@ -153,13 +90,12 @@ bool is_static_int8_layer(const Node& node) {
 }
 
 std::optional<QuantizedNode> try_quantized_node(const Node& node) {
-  const auto op = std::find_if(kOperators.begin(), kOperators.end(),
-                               [&](const Operator& one) { return node.is(one.target); });
-  if (op == kOperators.end()) return std::nullopt;
+  const std::optional<Operator> op = try_format_operator(node);
+  if (!op) return std::nullopt;
   const Value* weight = first_part(node);
   if (weight == nullptr) fail(ErrorCode::kInvalidArgument, "{}: has no weight", node.target());
   try {
-    return QuantizedNode{describe_layer(*op, node, *weight), op->config(node), weight};
+    return QuantizedNode{describe_layer(*op, node, *weight), op->format->config(node), weight};
   } catch (const Error& error) {
     throw error.with_context(fmt::format("%{} ({})", node.output()->name(), node.target()));
   }

@@ -27,20 +27,12 @@ std::string_view to_string(LayerReport::Outcome outcome) {
   return "kept";
 }
 
-/// A scheme's short name if there is one: tables are narrow.
-std::string short_name(const QuantConfig& config) {
-  for (const Scheme& scheme : schemes()) {
-    if (scheme.config == config) return scheme.names.front();
-  }
-  return config.describe();
-}
-
 std::string describe_outcome(const LayerReport& layer) {
   switch (layer.outcome) {
     case LayerReport::Outcome::kQuantized:
-      return short_name(*layer.config);
+      return scheme_name(*layer.config);
     case LayerReport::Outcome::kAlready:
-      return "already " + short_name(*layer.config);
+      return "already " + scheme_name(*layer.config);
     case LayerReport::Outcome::kKept:
       break;
   }

@@ -1,7 +1,10 @@
 // bf16wo.
 #include "base/errors.h"
+#include "kernels/bf16_linear/bf16_linear.h"
 #include "quant/weight/formats.h"
+#include "quant/weight/linear_format.h"
 #include "quant/weight/ops.h"
+#include "quant/weight/pack_weights.h"
 
 namespace halftone {
 namespace {
@@ -41,7 +44,31 @@ class Bf16Format final : public WeightFormat {
   FormatOp linear_op(const QuantizedWeight&) const override { return {"halftone::bf16_linear", {}}; }
 };
 
+QuantConfig bf16_config(const Node&) {
+  return Bf16WeightOnlyConfig{};
+}
+
+ReadyLinear bf16_ready(const LinearParts& parts, const LinearAttributes&, const LinearProblem& p) {
+  const kernels::Bf16LinearProblem problem{p.m, p.n, p.k};
+  const kernels::Bf16LinearKernel& kernel = kernels::choose_bf16_linear(problem);
+  return {kernel.name, packed_bf16(parts[0], kernel.tile_n),
+          kernels::bf16_linear_workspace_bytes(problem, p.threads, p.type),
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
+            kernels::bf16_linear(kernel, problem, args, splitter);
+          }};
+}
+
 }  // namespace
+
+const LinearFormat& bf16_linear_format() {
+  static const LinearFormat format{.name = "bf16",
+                                   .target = "halftone::bf16_linear",
+                                   .parts = {"weight"},
+                                   .embedding = "halftone::bf16_embedding",
+                                   .config = bf16_config,
+                                   .ready = bf16_ready};
+  return format;
+}
 
 std::shared_ptr<const WeightFormat> make_format(const Bf16WeightOnlyConfig&) {
   return std::make_shared<Bf16Format>();

@@ -1,12 +1,10 @@
 // halftone::bf16_linear
 #include <torch/library.h>
 
-#include "kernels/bf16_linear/bf16_linear.h"
 #include "quant/weight/differentiable_linear.h"
-#include "quant/weight/linear_call.h"
+#include "quant/weight/float_kernels.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"
-#include "quant/weight/pack_weights.h"
 
 namespace halftone {
 namespace {
@@ -17,15 +15,7 @@ constexpr const char* kName = "halftone::bf16_linear";
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {
   check_matrix(kName, weight, at::kBFloat16);
   LinearCall call(kName, x, weight.size(0), weight.size(1), bias);
-  const kernels::Bf16LinearProblem problem{call.m(), call.n(), call.k()};
-  const kernels::Bf16LinearKernel& kernel = kernels::choose_bf16_linear(problem);
-  const at::Tensor block = packed_bf16(weight, kernel.tile_n);
-  kernels::Fp32LinearArgs args = call.float_args(block);
-  args.workspace_bytes =
-      kernels::bf16_linear_workspace_bytes(problem, call.splitter().threads(), args.epilogue.type);
-  args.workspace = call.workspace(args.workspace_bytes);
-  kernels::bf16_linear(kernel, problem, args, call.splitter());
-  return call.result();
+  return run_ready(call, bf16_linear_format().ready({weight}, {}, problem_of(call)));
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor& bias) {

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "halftone/weight_format.h"
 #include "quant/weight/differentiable_linear.h"
+#include "quant/weight/linear_format.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"
 
@@ -84,6 +85,13 @@ at::Tensor autograd(const at::Tensor& x, at::TensorList parts, const OptionalTen
        }});
 }
 
+QuantConfig config_of_node(const Node& node) {
+  const Argument* config = node.try_input("config");
+  const auto* json = config != nullptr ? config->get_if<std::string>() : nullptr;
+  if (json == nullptr) fail(ErrorCode::kInvalidArgument, "its config is no constant string");
+  return QuantConfig::from_json(*json);
+}
+
 TORCH_LIBRARY_FRAGMENT(halftone, m) {
   m.def(
       "custom_linear(Tensor x, Tensor[] parts, Tensor? bias=None, *, str config, str[] names, int[] sizes) "
@@ -100,6 +108,11 @@ TORCH_LIBRARY_IMPL(halftone, Autograd, m) {
 }
 
 }  // namespace
+
+const LinearFormat& custom_linear_format() {
+  static const LinearFormat format{.target = kName, .config = config_of_node, .weights_per_column = 0};
+  return format;
+}
 
 at::Tensor ops::custom_linear(const at::Tensor& x, at::TensorList parts, const OptionalTensor& bias,
                               std::string_view config, const Names& names, at::IntArrayRef sizes) {

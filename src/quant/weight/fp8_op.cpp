@@ -1,13 +1,11 @@
 // halftone::fp8_linear
 #include <torch/library.h>
 
-#include "kernels/fp8_linear/fp8_linear.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float8.h"
-#include "quant/weight/linear_call.h"
+#include "quant/weight/float_kernels.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"
-#include "quant/weight/pack_weights.h"
 
 namespace halftone {
 namespace {
@@ -23,26 +21,13 @@ void check_parts(const at::Tensor& weight, const at::Tensor& scale, bool per_ten
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias, bool quantize_activations, bool per_tensor) {
   check_parts(weight, scale, per_tensor);
-  const int64_t n = weight.size(0), k = weight.size(1);
-  LinearCall call(kName, x, n, k, bias);
+  LinearCall call(kName, x, weight.size(0), weight.size(1), bias);
   // One scale for all rows of x: they are rounded here, because the kernel's own way is row by row.
   const bool round_first = quantize_activations && per_tensor;
-  at::Tensor rounded;
-  kernels::Fp8LinearProblem problem{call.m(), n, k, kernels::Fp8Activations::kFloat32};
-  if (quantize_activations && !per_tensor) problem.activations = kernels::Fp8Activations::kDynamicE4m3;
-  const kernels::Fp8LinearKernel& kernel = kernels::choose_fp8_linear(problem);
-  const at::Tensor block = packed_fp8(weight, scale, kernel.tile_n);
-  kernels::Fp32LinearArgs args = call.float_args(block);
-  if (round_first) {
-    rounded = round_to_float8(call.rows());
-    args.x = rounded.const_data_ptr<float>();
-    args.x_stride = k;
-  }
-  args.workspace_bytes =
-      kernels::fp8_linear_workspace_bytes(problem, call.splitter().threads(), args.epilogue.type);
-  args.workspace = call.workspace(args.workspace_bytes);
-  kernels::fp8_linear(kernel, problem, args, call.splitter());
-  return call.result();
+  const bool by_row = quantize_activations && !per_tensor;
+  const ReadyLinear ready =
+      fp8_linear_format().ready({weight, scale}, {by_row, per_tensor}, problem_of(call));
+  return run_ready(call, ready, round_first ? round_to_float8(call.rows()) : at::Tensor());
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

@@ -2,6 +2,7 @@
 #include "kernels/common/int4_weights.h"
 #include "quant/weight/affine.h"
 #include "quant/weight/bits.h"
+#include "quant/weight/float_kernels.h"
 #include "quant/weight/formats.h"
 #include "quant/weight/ops.h"
 
@@ -70,7 +71,50 @@ class Int4Format final : public WeightFormat {
   Int4WeightOnlyConfig config_;
 };
 
+QuantConfig int4_config(const Node& node) {
+  const auto activations =
+      flag_of(node, "quantize_activations") ? Int4Activations::kInt8 : Int4Activations::kFloat;
+  return Int4WeightOnlyConfig{static_cast<int>(number_of(node, "group_size", 32)),
+                              !is_given(node, "zero_point"), activations};
+}
+
+/// attributes: group_size, quantize_activations, …
+ReadyLinear int4_ready(const LinearParts& parts, const LinearAttributes& attributes,
+                       const LinearProblem& problem) {
+  const auto integers = [&](int64_t first, int64_t count) {
+    return unpack_bits(parts[0].narrow(0, first, count), 4, problem.k);
+  };
+  const int group = static_cast<int>(attributes.at(0));
+  const bool dynamic = attributes.at(1) != 0;
+  const at::Tensor zero_point = parts.size() > 2 ? parts[2] : at::Tensor();
+  // Three parts also where there are no zero points: blocks in files are found by them.
+  const PackSource source{dynamic ? "int4_dynamic_linear" : "int4_weight_only_linear",
+                          {parts[0], parts[1], zero_point},
+                          problem.n,
+                          problem.k,
+                          integers,
+                          parts[1],
+                          zero_point};
+  return dynamic ? ready_int4_dynamic(source, group, problem)
+                 : ready_int4_weight_only(source, group, problem);
+}
+
 }  // namespace
+
+const LinearFormat& int4_linear_format() {
+  static const LinearFormat format{
+      .name = "int4",
+      .target = "halftone::int4_linear",
+      .parts = {"weight", "scale", "zero_point"},
+      .required_parts = 2,
+      .attributes = {"group_size", "quantize_activations", "in_features"},
+      .embedding = "halftone::int4_embedding",
+      .config = int4_config,
+      .weights_per_column = 2,
+      .ready = int4_ready,
+      .multiplied_bits = [](const LinearAttributes& attributes) { return attributes.at(1) != 0 ? 7 : 0; }};
+  return format;
+}
 
 std::shared_ptr<const WeightFormat> make_format(const Int4WeightOnlyConfig& config) {
   return std::make_shared<Int4Format>(config);

@@ -43,16 +43,10 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   const at::Tensor zeros = or_undefined(zero_point);
   check_arguments(weight, scale, zeros, group_size, in_features);
   const int64_t n = weight.size(0), k = ops::int4_inputs(kName, weight, in_features).expect_int();
-  const int group = static_cast<int>(group_size);
   LinearCall call(kName, x, n, k, bias);
-  const auto integers = [&](int64_t first, int64_t count) {
-    return unpack_bits(weight.narrow(0, first, count), 4, k);
-  };
-  const std::vector<at::Tensor> parts{weight, scale, zeros};
-  return quantize_activations
-             ? run_int4_dynamic(call, {"int4_dynamic_linear", parts, n, k, integers, scale, zeros}, group)
-             : run_int4_weight_only(call, {"int4_weight_only_linear", parts, n, k, integers, scale, zeros},
-                                    group);
+  return run_ready(
+      call, int4_linear_format().ready({weight, scale, zeros},
+                                       {group_size, quantize_activations, in_features}, problem_of(call)));
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

@@ -4,6 +4,7 @@
 #include "kernels/int8_linear/int8_linear.h"
 #include "quant/weight/affine.h"
 #include "quant/weight/formats.h"
+#include "quant/weight/linear_format.h"
 #include "quant/weight/ops.h"
 
 namespace halftone {
@@ -44,7 +45,25 @@ class Int8Format final : public WeightFormat {
   Int8DynamicActivationInt8WeightConfig config_;
 };
 
+QuantConfig int8_config(const Node& node) {
+  return Int8DynamicActivationInt8WeightConfig{flag_of(node, "symmetric_activations"),
+                                               static_cast<int>(number_of(node, "weight_bits", 8))};
+}
+
 }  // namespace
+
+const LinearFormat& int8_linear_format() {
+  static const LinearFormat format{
+      .name = "int8",
+      .target = "halftone::int8_linear",
+      .parts = {"weight", "scale"},
+      .required_parts = 2,
+      .attributes = {"weight_bits", "symmetric_activations"},
+      .config = int8_config,
+      .takes_quantized_rows = true,
+      .multiplied_bits = [](const LinearAttributes& attributes) { return attributes.at(0) < 8 ? 7 : 8; }};
+  return format;
+}
 
 std::shared_ptr<const WeightFormat> make_format(const Int8DynamicActivationInt8WeightConfig& config) {
   return std::make_shared<Int8Format>(config);

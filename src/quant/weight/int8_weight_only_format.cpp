@@ -1,5 +1,6 @@
 // int8wo.
 #include "quant/weight/affine.h"
+#include "quant/weight/float_kernels.h"
 #include "quant/weight/formats.h"
 #include "quant/weight/ops.h"
 
@@ -45,7 +46,32 @@ class Int8WeightOnlyFormat final : public WeightFormat {
   }
 };
 
+QuantConfig int8_weight_only_config(const Node&) {
+  return Int8WeightOnlyConfig{};
+}
+
+ReadyLinear int8_weight_only_ready(const LinearParts& parts, const LinearAttributes&,
+                                   const LinearProblem& problem) {
+  const auto integers = [&](int64_t first, int64_t count) {
+    return parts[0].narrow(0, first, count).contiguous();
+  };
+  return ready_int8_weight_only({"int8_weight_only_linear", parts, problem.n, problem.k, integers, parts[1]},
+                                problem);
+}
+
 }  // namespace
+
+const LinearFormat& int8_weight_only_linear_format() {
+  static const LinearFormat format{.name = "int8_weight_only",
+                                   .target = "halftone::int8_weight_only_linear",
+                                   .parts = {"weight", "scale"},
+                                   .required_parts = 2,
+                                   .embedding = "halftone::int8_embedding",
+                                   .convolution = "halftone::restore_int8_weight",
+                                   .config = int8_weight_only_config,
+                                   .ready = int8_weight_only_ready};
+  return format;
+}
 
 std::shared_ptr<const WeightFormat> make_format(const Int8WeightOnlyConfig&) {
   return std::make_shared<Int8WeightOnlyFormat>();

@@ -24,12 +24,8 @@ void check_parts(const at::Tensor& weight, const at::Tensor& scale) {
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,
                const OptionalTensor& bias) {
   check_parts(weight, scale);
-  const int64_t n = weight.size(0), k = weight.size(1);
-  LinearCall call(kName, x, n, k, bias);
-  const auto integers = [&](int64_t first, int64_t count) {
-    return weight.narrow(0, first, count).contiguous();
-  };
-  return run_int8_weight_only(call, {"int8_weight_only_linear", {weight, scale}, n, k, integers, scale});
+  LinearCall call(kName, x, weight.size(0), weight.size(1), bias);
+  return run_ready(call, int8_weight_only_linear_format().ready({weight, scale}, {}, problem_of(call)));
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

@@ -2,6 +2,7 @@
 #include "quant/weight/affine.h"
 #include "quant/weight/bits.h"
 #include "quant/weight/formats.h"
+#include "quant/weight/linear_format.h"
 #include "quant/weight/ops.h"
 
 namespace halftone {
@@ -43,7 +44,19 @@ class IntxFormat final : public WeightFormat {
   IntxWeightOnlyConfig config_;
 };
 
+QuantConfig intx_config(const Node& node) {
+  return IntxWeightOnlyConfig{static_cast<int>(number_of(node, "bits", 4)),
+                              static_cast<int>(number_of(node, "group_size", 0)),
+                              !is_given(node, "zero_point")};
+}
+
 }  // namespace
+
+const LinearFormat& intx_linear_format() {
+  static const LinearFormat format{
+      .target = "halftone::intx_linear", .config = intx_config, .weights_per_column = 0};
+  return format;
+}
 
 std::shared_ptr<const WeightFormat> make_format(const IntxWeightOnlyConfig& config) {
   return std::make_shared<IntxFormat>(config);

@@ -65,9 +65,11 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
     return unpack_bits(weight.narrow(0, first, count), static_cast<int>(bits), in_features);
   };
   const std::vector<at::Tensor> parts{weight, scale, zeros};
+  const LinearProblem problem = problem_of(call);
   if (bits <= 4 && group_size <= 256 && kernels::refuse_int4_group(static_cast<int>(group_size)) == nullptr) {
-    return run_int4_weight_only(call, {kAsInt4[bits], parts, call.n(), call.k(), integers, scale, zeros},
-                                static_cast<int>(group_size));
+    return run_ready(
+        call, ready_int4_weight_only({kAsInt4[bits], parts, call.n(), call.k(), integers, scale, zeros},
+                                     static_cast<int>(group_size), problem));
   }
   if (scale.size(1) == 1 && (!zeros.defined() || bits < 8)) {
     // Both are in [-64, 63] at most, so their difference fits.
@@ -75,13 +77,14 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
       const at::Tensor rows = integers(first, count);
       return zeros.defined() ? rows.sub(zeros.narrow(0, first, count)) : rows;
     };
-    return run_int8_weight_only(call, {kAsInt8[bits], parts, call.n(), call.k(), centred, scale});
+    return run_ready(
+        call, ready_int8_weight_only({kAsInt8[bits], parts, call.n(), call.k(), centred, scale}, problem));
   }
   const auto floats = [&](int64_t first, int64_t count) {
     return dequantize_affine(integers(first, count), scale.narrow(0, first, count),
                              zeros.defined() ? zeros.narrow(0, first, count) : zeros, group_size);
   };
-  return run_fp32(call, {kAsFp32[bits], parts, call.n(), call.k(), floats});
+  return run_ready(call, ready_fp32({kAsFp32[bits], parts, call.n(), call.k(), floats}, problem));
 }
 
 at::Tensor meta(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

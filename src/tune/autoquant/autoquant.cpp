@@ -14,6 +14,7 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "base/log.h"
+#include "base/scheme_table.h"
 #include "halftone/kernels.h"
 #include "halftone/quantize.h"
 #include "halftone/version.h"
@@ -281,7 +282,10 @@ AutoquantPlan Autoquant::finalize() {
 }
 
 std::vector<std::string> default_autoquant_schemes() {
-  return {"int8wo", "int8dq", "int8dq-7bit", "int4wo", "int4wo-int8act", "bf16wo", "fp8wo"};
+  std::vector<std::string> names;
+  for (const SchemeEntry& entry : scheme_table())
+    if (entry.in_autoquant) names.emplace_back(entry.names[0]);
+  return names;
 }
 
 AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples,

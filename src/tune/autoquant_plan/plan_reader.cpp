@@ -93,7 +93,8 @@ std::string read_scheme(const JsonCursor& place) {
   const std::string name = place.get_string();
   try {
     return autoquant_scheme(name).name;
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnsupported) place.fail_here(error.what());  // known, and no config
     std::vector<std::string> known;
     for (const AutoquantScheme& scheme : autoquant_schemes()) known.push_back(scheme.name);
     place.fail_here(fmt::format("unknown scheme \"{}\"{}; known: {}", terminal_text(name, 60),

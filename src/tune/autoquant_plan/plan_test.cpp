@@ -27,18 +27,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(AutoquantSchemes, AreThoseOfSchemesAndTwoMore) {
+TEST(AutoquantSchemes, AreThoseOfSchemes) {
   std::vector<std::string> names;
   for (const AutoquantScheme& scheme : autoquant_schemes()) {
     names.push_back(scheme.name);
     EXPECT_EQ(autoquant_scheme(scheme.name).config, scheme.config);
   }
-  EXPECT_THAT(names, ElementsAre("fp32", "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq", "bf16wo",
-                                 "int8dq-7bit", "int4wo-int8act"));
+  EXPECT_THAT(names, ElementsAre("fp32", "int8wo", "int8dq", "int8dq-7bit", "int4wo", "int4wo-int8act",
+                                 "bf16wo", "fp8wo", "fp8dq"));
   EXPECT_FALSE(autoquant_scheme("fp32").config.has_value());
   EXPECT_EQ(autoquant_scheme("int8wo").config, QuantConfig("int8wo"));
   EXPECT_THAT(autoquant_scheme("int8dq-7bit").config->describe(), HasSubstr("weight_bits=7"));
   EXPECT_THAT(autoquant_scheme("int4wo-int8act").config->describe(), HasSubstr("activations=int8"));
+  EXPECT_EQ(autoquant_scheme("noquant").name, "fp32");
+  EXPECT_EQ(autoquant_scheme("int8dynamic").name, "int8dq");
+  EXPECT_EQ(autoquant_scheme("int4dq").name, "int4wo-int8act");
+  EXPECT_EQ(autoquant_scheme("int4wo:32").name, "int4wo");
+  EXPECT_EQ(autoquant_scheme("int4wo:64").config, QuantConfig(Int4WeightOnlyConfig{.group_size = 64}));
+  EXPECT_EQ(autoquant_scheme("int4dq:128").name, "int4wo-int8act:128");
+  expect_error(ErrorCode::kUnsupported, {"\"int8static\"", "halftone ptq MODEL"},
+               [] { autoquant_scheme("int8static"); });
+  expect_error(ErrorCode::kUnsupported, {"\"autoquant\"", "by measuring"},
+               [] { autoquant_scheme("autoquant"); });
   expect_error(ErrorCode::kInvalidArgument, {"\"int8dq-7bits\"", "did you mean \"int8dq-7bit\"?", "fp32"},
                [] { autoquant_scheme("int8dq-7bits"); });
 }

@@ -1,37 +1,56 @@
 // The names that a plan may hold.
-#include <fmt/ranges.h>
-
 #include <algorithm>
 
-#include "base/errors.h"
-#include "base/nearest.h"
+#include "base/scheme_table.h"
 #include "halftone/autoquant_plan.h"
 
 namespace halftone {
 
+namespace {
+
+AutoquantScheme scheme_of_plan(const NamedScheme& scheme) {
+  const std::string name = scheme.name();
+  const QuantConfig config(name);
+  if (config.is_noquant()) return {"fp32", std::nullopt};
+  return {name, config};
+}
+
+/// Those with other groups than the usual ones.
+const std::vector<AutoquantScheme>& schemes_with_groups() {
+  static const std::vector<AutoquantScheme> table = [] {
+    std::vector<AutoquantScheme> list;
+    for (const SchemeEntry& entry : scheme_table()) {
+      if (entry.group_size == 0) continue;
+      for (const int group : scheme_group_sizes())
+        if (group != entry.group_size) list.push_back(scheme_of_plan({&entry, group}));
+    }
+    return list;
+  }();
+  return table;
+}
+
+}  // namespace
+
 const std::vector<AutoquantScheme>& autoquant_schemes() {
   static const std::vector<AutoquantScheme> table = [] {
-    std::vector<AutoquantScheme> names{{"fp32", std::nullopt}};
-    for (const Scheme& scheme : schemes()) {
-      // It would be a second name for fp32.
-      if (!scheme.config.is_noquant()) names.push_back({scheme.names.front(), scheme.config});
+    std::vector<AutoquantScheme> list;
+    for (const SchemeEntry& entry : scheme_table()) {
+      if (entry.kind != SchemeKind::kConfig) continue;
+      AutoquantScheme scheme = scheme_of_plan({&entry, 0});
+      list.insert(scheme.config ? list.end() : list.begin(), std::move(scheme));  // fp32 first
     }
-    names.push_back({"int8dq-7bit", Int8DynamicActivationInt8WeightConfig{.weight_bits = 7}});
-    names.push_back({"int4wo-int8act", Int4WeightOnlyConfig{.activations = Int4Activations::kInt8}});
-    return names;
+    return list;
   }();
   return table;
 }
 
 const AutoquantScheme& autoquant_scheme(std::string_view name) {
-  const std::vector<AutoquantScheme>& known = autoquant_schemes();
-  const auto found =
-      std::ranges::find_if(known, [&](const AutoquantScheme& scheme) { return scheme.name == name; });
-  if (found != known.end()) return *found;
-  std::vector<std::string> names;
-  for (const AutoquantScheme& scheme : known) names.push_back(scheme.name);
-  fail(ErrorCode::kInvalidArgument, "unknown scheme \"{}\"{}; known: {}", name, did_you_mean(name, names),
-       fmt::join(names, ", "));
+  const std::string wanted = scheme_of_plan(named_config(name)).name;
+  for (const std::vector<AutoquantScheme>* list : {&autoquant_schemes(), &schemes_with_groups()}) {
+    const auto found = std::ranges::find(*list, wanted, &AutoquantScheme::name);
+    if (found != list->end()) return *found;
+  }
+  refuse_scheme(name, *named_config(name).entry);  // not reached: each config of the table is in a list
 }
 
 }  // namespace halftone

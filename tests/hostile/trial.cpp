@@ -243,7 +243,10 @@ void compare_answers(const GraphModule& module, const Values& inputs, const Valu
 
 void note_layouts(const std::string& path, TrialResult& result) {
   try {
-    const HtFile file = HtFile::open(path, LoadMode::kRead);
+    auto bytes = FileBytes::open(path, LoadMode::kRead);
+    const std::string_view text(reinterpret_cast<const char*>(bytes->bytes().data()), bytes->bytes().size());
+    if (text.find(ht::kPackedKey) == std::string_view::npos) return;  // spares reading most files again
+    const HtFile file = HtFile::from_bytes(std::move(bytes));
     if (!file.metadata().has(ht::kPackedKey)) return;
     for (const auto& record : file.metadata().json(ht::kPackedKey))
       result.layouts.insert(record.value("layout", ""));
@@ -304,6 +307,9 @@ TrialResult try_file(const std::string& path) {
     result.detail = fmt::format("an exception that is no halftone::Error: {}", error.what());
   }
   if (path.ends_with(".ht")) note_layouts(path, result);
+  // Where the file was says nothing, and would make every message a kind of its own.
+  for (size_t at; (at = result.detail.find(path)) != std::string::npos;)
+    result.detail.replace(at, path.size(), "FILE");
   return result;
 }
 

@@ -14,6 +14,7 @@
 #include "halftone/weight_format.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/graph/test_models.h"
+#include "quant/weight/test_support.h"
 
 namespace halftone {
 namespace {
@@ -345,30 +346,6 @@ TEST(QuantizeGraph, AttentionIsNoLayer) {
       "return %y\n}\n");
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { quantize_(*module, "int8wo"); }),
               HasSubstr("nothing to quantize: the model has no linear layers"));
-}
-
-/// Takes no weight at all.
-class RefusingFormat final : public WeightFormat {
- public:
-  std::string refuse(int64_t, int64_t) const override { return "no"; }
-  Parts quantize(const at::Tensor&) const override { return {}; }
-  at::Tensor dequantize(const QuantizedWeight&) const override { return {}; }
-  at::Tensor linear(const at::Tensor&, const QuantizedWeight&,
-                    const std::optional<at::Tensor>&) const override {
-    return {};
-  }
-};
-
-QuantConfig refusing_config() {
-  static const bool registered = [] {
-    register_config_type(
-        {.type = "RefusingConfig",
-         .check = [](std::string_view) {},
-         .make_format = [](const QuantConfig&) { return std::make_shared<RefusingFormat>(); }});
-    return true;
-  }();
-  static_cast<void>(registered);
-  return QuantConfig::of_type("RefusingConfig");
 }
 
 TEST(QuantizeGraph, ErrorsNameTheLayerAndLeaveTheModuleAsItWas) {

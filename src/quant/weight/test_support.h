@@ -1,5 +1,6 @@
-// Shared by the tests of this room: weights and inputs from a seed, the double-precision reference, and the
-// conformance that every linear format must show.
+// Shared by the tests of this room: weights and inputs from a seed, the double-precision reference, the
+// conformance that every linear format must show. And a format that takes no weight, for the tests of whoever
+// has to say so.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -54,5 +55,30 @@ class ThreadCount {
  private:
   int before_;
 };
+
+/// Takes no weight at all.
+class RefusingFormat final : public WeightFormat {
+ public:
+  std::string refuse(int64_t, int64_t) const override { return "no"; }
+  Parts quantize(const at::Tensor&) const override { return {}; }
+  at::Tensor dequantize(const QuantizedWeight&) const override { return {}; }
+  at::Tensor linear(const at::Tensor&, const QuantizedWeight&,
+                    const std::optional<at::Tensor>&) const override {
+    return {};
+  }
+};
+
+/// Its config, a type of its own that is registered once.
+inline QuantConfig refusing_config() {
+  static const bool registered = [] {
+    register_config_type(
+        {.type = "RefusingConfig",
+         .check = [](std::string_view) {},
+         .make_format = [](const QuantConfig&) { return std::make_shared<RefusingFormat>(); }});
+    return true;
+  }();
+  static_cast<void>(registered);
+  return QuantConfig::of_type("RefusingConfig");
+}
 
 }  // namespace halftone

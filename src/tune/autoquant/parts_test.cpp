@@ -7,7 +7,7 @@
 #include <fstream>
 #include <set>
 
-#include "halftone/weight_format.h"
+#include "quant/weight/test_support.h"
 #include "tune/autoquant/budget_search.h"
 #include "tune/autoquant/give_back.h"
 #include "tune/autoquant/group_costs.h"
@@ -93,30 +93,6 @@ TEST(AutoquantProblems, DoWhatTheModelDoes) {
   // Which of the inputs is multiplied: the first that the nodes read.
   EXPECT_TRUE(got.allclose(x.matmul(weight.t()) + residual, 1e-4, 1e-4));
   EXPECT_EQ(problem.weights, kWidth * kWidth);
-}
-
-/// Takes no weight at all.
-class RefusingFormat final : public WeightFormat {
- public:
-  std::string refuse(int64_t, int64_t) const override { return "no"; }
-  Parts quantize(const at::Tensor&) const override { return {}; }
-  at::Tensor dequantize(const QuantizedWeight&) const override { return {}; }
-  at::Tensor linear(const at::Tensor&, const QuantizedWeight&,
-                    const std::optional<at::Tensor>&) const override {
-    return {};
-  }
-};
-
-QuantConfig refusing_config() {
-  static const bool registered = [] {
-    register_config_type(
-        {.type = "RefusingConfig",
-         .check = [](std::string_view) {},
-         .make_format = [](const QuantConfig&) { return std::make_shared<RefusingFormat>(); }});
-    return true;
-  }();
-  static_cast<void>(registered);
-  return QuantConfig::of_type("RefusingConfig");
 }
 
 TEST(AutoquantProblems, AreTimedWithEverySchemeAndRefusalsAreNotes) {

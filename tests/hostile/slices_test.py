@@ -41,7 +41,7 @@ with tempfile.TemporaryDirectory(prefix="halftone_slices_") as name:
     assert report.stdout.startswith(f"{TRIALS} files in "), report.stdout + report.stderr
     assert report.stdout.endswith(f"{TRIALS} passed, 0 failed\n"), report.stdout
     # As if it had been cut off: some batches are done, the rest follows.
-    part = tally(folder, "part", "--first", 1, "--trials", TRIALS, "--seconds", 0.001)
+    part = tally(folder, "part", "--first", 1, "--trials", TRIALS, "--seconds", 0.2)
     assert content(part)[0]["trials"] < TRIALS
     tally(folder, "part", "--first", 1, "--trials", TRIALS, "--resume")
     assert content(part) == content(whole), (content(part), content(whole))

@@ -1,6 +1,6 @@
 """Files that attack: refused by every command, with the name of the node or record and without any effect.
 
-The findings of hostile_findings.py × commands is the matrix: hostile_test.py HALFTONE FINDINGS, the folder that it wrote.
+The findings of hostile_findings.py × commands is the matrix: hostile_test.py HALFTONE HALFTONE_MANY FINDINGS, the folder that it wrote.
 """
 import concurrent.futures
 import hashlib
@@ -8,12 +8,15 @@ import json
 import os
 import pathlib
 import resource
+import subprocess
 import sys
+import tempfile
 import time
 
-from cli_support import FOLDER, GOLDEN, CliTest, main, rewrite_ht, run
+from cli_support import FOLDER, GOLDEN, MAX_COLUMNS, CliTest, main, rewrite_ht, run
 from hostile_findings import NODE, REFUSED, SECRET, golden_graph, rewrite_pt2
 
+MANY = pathlib.Path(sys.argv.pop(1)).resolve()  # many calls for the price of one start, see many_calls.cpp
 FINDINGS = pathlib.Path(sys.argv.pop(1)).resolve()
 SECONDS = 30  # for one command, on a busy machine; on a quiet one it is a fifth of a second
 
@@ -62,6 +65,23 @@ def run_all(calls, **options):
         return list(pool.map(lambda call: timed(call, **options), calls))
 
 
+def run_many(calls):
+    """The same by one process that forks, which knows no options."""
+    with tempfile.TemporaryDirectory(prefix="halftone_many_") as folder:
+        lines = ["\x1f".join(map(str, [number, *call])) for number, call in enumerate(calls)]
+        done = subprocess.run([MANY], input="\n".join(lines) + "\n", capture_output=True, text=True, cwd=folder, check=True,
+                              env={**os.environ, "COLUMNS": str(MAX_COLUMNS)})
+        ended = {int(number): (int(status), float(seconds)) for number, status, seconds in map(str.split, done.stdout.splitlines())}
+        assert len(os.listdir(folder)) == 2 * len(calls), "a call has written a file"
+        results = []
+        for number, call in enumerate(calls):
+            out, err = (pathlib.Path(folder, f"{number}.{ending}").read_text() for ending in ("out", "err"))
+            status, seconds = ended[number]
+            code = os.waitstatus_to_exitcode(status)
+            results.append((subprocess.CompletedProcess(call, code, out, err), seconds))
+        return results
+
+
 class HostileFiles(CliTest):
     def check(self, command, words, done, seconds):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
@@ -84,7 +104,7 @@ class HostileFiles(CliTest):
             for command, arguments in commands(entry["finding"], path).items():
                 cells.append((entry["finding"], command, [path.name, *entry["words"]], arguments))
         before = contents()
-        results = run_all([arguments for *_, arguments in cells])
+        results = run_many([arguments for *_, arguments in cells])
         self.assertEqual(contents(), before)
         for (finding, command, words, arguments), result in zip(cells, results, strict=True):
             with self.subTest(finding=finding, file=words[0], command=command):
@@ -92,7 +112,7 @@ class HostileFiles(CliTest):
         self.assertGreater(len(cells), 180)
 
     def test_inspect_describes_what_cannot_run(self):
-        results = run_all([("inspect", path_of(operator, ".pt2"), "--json") for operator in REFUSED])
+        results = run_many([("inspect", path_of(operator, ".pt2"), "--json") for operator in REFUSED])
         for operator, (done, _) in zip(REFUSED, results, strict=True):
             with self.subTest(operator=operator):
                 self.assertEqual(done.returncode, 0, done.stderr)

@@ -134,7 +134,7 @@ void report(const Tally& tally) {
   };
   fmt::print(
       "{} files in {:.0f} s: {} refused at load, {} with errors in both, {} with an error in the compiled "
-      "model only, {} answered alike, {} differ in random, extreme or ill-conditioned numbers\n",
+      "model only, {} answered alike, {} differ for a reason that is no defect",
       tally.trials, tally.seconds, count(Outcome::kRefused), count(Outcome::kErrors),
       count(Outcome::kCautious), count(Outcome::kSame), count(Outcome::kForgiven));
   fmt::print("{} kinds of messages, {} kinds of plan steps, {} packed layouts\n", tally.refusals.size(),

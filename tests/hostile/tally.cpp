@@ -54,7 +54,10 @@ constexpr std::pair<Outcome, const char*> kOutcomes[] = {
     {Outcome::kRefused, "refused"}, {Outcome::kErrors, "errors"},     {Outcome::kCautious, "cautious"},
     {Outcome::kSame, "same"},       {Outcome::kForgiven, "forgiven"}, {Outcome::kWrong, "wrong"}};
 
+const std::string kForgiven = "forgiven: ";  // and the reason
+
 void read_count(Tally& tally, const std::string& name, const std::string& value) {
+  if (name.starts_with(kForgiven)) tally.forgiven[name.substr(kForgiven.size())] = std::stoull(value);
   if (name == "first") tally.first = std::stoull(value);
   if (name == "next") tally.next = std::stoull(value);
   if (name == "trials") tally.trials = std::stoull(value);
@@ -87,6 +90,7 @@ void Tally::add(uint64_t item, const TrialResult& result) {
   if (result.outcome == Outcome::kRefused || result.outcome == Outcome::kErrors ||
       result.outcome == Outcome::kCautious)
     refusals.insert(kind_of(result.detail));
+  if (result.outcome == Outcome::kForgiven) ++forgiven[result.detail];
 }
 
 void Tally::add_crash(uint64_t item, const std::string& why) {
@@ -99,6 +103,7 @@ void Tally::merge(const Tally& other) {
   trials += other.trials;
   seconds += other.seconds;
   for (const auto& [outcome, count] : other.outcomes) outcomes[outcome] += count;
+  for (const auto& [reason, count] : other.forgiven) forgiven[reason] += count;
   refusals.insert(other.refusals.begin(), other.refusals.end());
   steps.insert(other.steps.begin(), other.steps.end());
   layouts.insert(other.layouts.begin(), other.layouts.end());
@@ -112,6 +117,8 @@ void write_tally(const Tally& tally, const std::string& path) {
     const auto found = tally.outcomes.find(outcome);
     if (found != tally.outcomes.end()) text += fmt::format("{}\t{}\n", word, found->second);
   }
+  for (const auto& [reason, count] : tally.forgiven)
+    text += fmt::format("{}{}\t{}\n", kForgiven, reason, count);
   for (const auto& [item, why] : tally.failures) text += fmt::format("failure\t{}\t{}\n", item, why);
   for (const auto& [kind, items] :
        {std::pair("message", &tally.refusals), {"step", &tally.steps}, {"layout", &tally.layouts}}) {

@@ -16,6 +16,7 @@ namespace halftone::hostile {
 struct Tally {
   uint64_t first = 0, next = 0;
   std::map<TrialResult::Outcome, uint64_t> outcomes;
+  std::map<std::string, uint64_t> forgiven;                ///< reasons
   std::set<std::string> refusals, steps, layouts;          ///< kinds of messages; as in TrialResult
   std::vector<std::pair<uint64_t, std::string>> failures;  ///< item, and why
   uint64_t trials = 0;

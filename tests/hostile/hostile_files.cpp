@@ -137,6 +137,10 @@ void report(const Tally& tally) {
       "model only, {} answered alike, {} differ for a reason that is no defect",
       tally.trials, tally.seconds, count(Outcome::kRefused), count(Outcome::kErrors),
       count(Outcome::kCautious), count(Outcome::kSame), count(Outcome::kForgiven));
+  std::string reasons;
+  for (const auto& [reason, files] : tally.forgiven)
+    reasons += fmt::format("{}{} {}", reasons.empty() ? " (" : ", ", files, reason);
+  fmt::print("{}{}\n", reasons, reasons.empty() ? "" : ")");
   fmt::print("{} kinds of messages, {} kinds of plan steps, {} packed layouts\n", tally.refusals.size(),
              tally.steps.size(), tally.layouts.size());
   fmt::print("{} passed, {} failed\n", tally.trials - tally.failures.size(), tally.failures.size());

@@ -9,6 +9,7 @@
 #include "capture/pt2_graph.h"
 #include "capture/signature.h"
 #include "capture/supported.h"
+#include "graph/longest_name.h"
 
 namespace halftone {
 namespace {
@@ -65,7 +66,6 @@ void describe_operators(const JsonCursor& graph, Pt2Description& result) {
 
 /// As for graphs that are loaded: names are displayed, and real ones are shorter.
 void require_short_names(const Pt2Description& result, const std::string& path) {
-  constexpr size_t kLongestName = 4096;
   const auto check = [&](const char* what, const std::string& name) {
     if (name.size() > kLongestName)
       fail(ErrorCode::kInvalidArgument, "{}: the name of {} has {} bytes, and {} are allowed: {}…", path,

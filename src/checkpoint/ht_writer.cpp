@@ -81,8 +81,10 @@ void write_ht(const std::string& path, const std::vector<SafetensorsTensor>& ten
   AtomicFile file(path);
   Sha256 whole;
   std::atomic<bool> stop{false};
-  // The one digest of everything on a second core, chunks and writing on this one.
-  auto hashing = std::async([&] {
+  // The one digest of everything on a second core, chunks and writing on this one. What is less than a piece
+  // is hashed sooner than a thread is made.
+  const bool small = head.size() + bytes_of(all) <= kPiece;
+  auto hashing = std::async(small ? std::launch::deferred : std::launch::async | std::launch::deferred, [&] {
     whole.update(std::as_bytes(std::span(head)));
     for (const SafetensorsTensor& tensor : all) {
       for (size_t begin = 0; begin < tensor.bytes.size() && !stop; begin += kPiece)

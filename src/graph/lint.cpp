@@ -9,6 +9,7 @@
 
 #include "base/errors.h"
 #include "graph/lint_subgraphs.h"
+#include "graph/longest_name.h"
 #include "graph/schema_check.h"
 #include "halftone/graph.h"
 
@@ -20,9 +21,6 @@ std::string name_of(const Node& node) {
   if (node.outputs().empty()) return node.target();
   return fmt::format("{} (%{})", node.target(), node.output(0)->name());
 }
-
-// Longer ones are an attack on programs that print them: names are part of tables and messages.
-constexpr size_t kLongestName = 4096;
 
 class Linter {
  public:

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,7 +13,9 @@
 #include <csignal>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <set>
 
 #include "compiler/executor/guarded_memory.h"
 #include "halftone/error.h"
@@ -24,7 +27,9 @@
 // intention. Too large an allocation is the caller's error, as without the sanitizer.
 extern "C" const char* __asan_default_options() {
   return "detect_leaks=0:detect_odr_violation=0:detect_container_overflow=0:alloc_dealloc_mismatch=0:"
-         "allocator_may_return_null=1:malloc_context_size=4:quarantine_size_mb=32:exitcode=99";
+         "allocator_may_return_null=1:malloc_context_size=4:quarantine_size_mb=32:exitcode=99:"
+         "intercept_tls_get_addr=0";  // only leaks need it, and torch asks for its thread's state all the
+                                      // time
 }
 extern "C" const char* __ubsan_default_options() {
   return "print_stacktrace=1";
@@ -34,10 +39,12 @@ extern "C" const char* __ubsan_default_options() {
 namespace halftone::hostile {
 namespace {
 
+/// Of the processor, so that a busy machine makes no hangs; and of the clock, for what only waits.
 constexpr unsigned kSecondsOfOne = 20;
+constexpr unsigned kWaitingForOne = 600;
 /// That a child may take more than its parent has: what asks for more, rightly or not, is an error at once.
 constexpr uint64_t kMemory = uint64_t{2} << 30;
-constexpr uint64_t kBatch = 500;  ///< of one child
+constexpr uint64_t kBatch = 1000;  ///< of one child
 
 struct Range {
   uint64_t begin = 0, end = 0;
@@ -47,6 +54,20 @@ std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
   return text.substr(0, 600);
+}
+
+void limit_time(bool on) {
+  alarm(on ? kWaitingForOne : 0);
+  const itimerval limit{{0, 0}, {on ? kSecondsOfOne : 0, 0}};
+  setitimer(ITIMER_PROF, &limit, nullptr);
+}
+
+/// How a child ended that did not come to its end.
+std::string end_of(int status) {
+  if (!WIFSIGNALED(status)) return fmt::format("exit code {}", WEXITSTATUS(status));
+  if (WTERMSIG(status) == SIGPROF) return fmt::format("did not end in {} s", kSecondsOfOne);
+  if (WTERMSIG(status) == SIGALRM) return fmt::format("waited for {} s", kWaitingForOne);
+  return fmt::format("ended by signal {}", WTERMSIG(status));
 }
 
 /// A limit of the whole address space, of which sanitizers take terabytes.
@@ -71,12 +92,14 @@ std::string last_words(const std::string& path) {
   return last.empty() ? "" : " " + one_line(last);
 }
 
-/// One child and the lines that it sends: outcome, item, detail; "s" and a step; "l" and a layout.
+/// One child and the lines that it sends: outcome, item, detail; before it "s" and a step, "l" and a layout,
+/// those that it has not sent before.
 class Child {
  public:
-  Child(Range range, const ChildrenOptions& options, size_t number)
+  Child(Range range, const ChildrenOptions& options, size_t number, Tally& tally)
       : range_(range),
         options_(options),
+        tally_(tally),
         errors_(fmt::format("{}/stderr.{}", options.folder, number)),
         current_(static_cast<uint64_t*>(
             mmap(nullptr, sizeof(uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0))) {
@@ -102,28 +125,25 @@ class Child {
   int descriptor() const { return in_; }
 
   /// Reads what there is; false when the child has nothing more to say.
-  bool read_some(Tally& tally) {
+  bool read_some() {
     char bytes[1 << 16];
     const ssize_t count = read(in_, bytes, sizeof bytes);
     if (count <= 0) return false;
     unread_.append(bytes, static_cast<size_t>(count));
     size_t begin = 0;
     for (size_t end; (end = unread_.find('\n', begin)) != std::string::npos; begin = end + 1)
-      read_line(unread_.substr(begin, end - begin), tally);
+      read_line(unread_.substr(begin, end - begin));
     unread_.erase(0, begin);
     return true;
   }
 
   /// Waits for its end; gives what is left to try.
-  Range finish(Tally& tally) {
+  Range finish() {
     int status = 0;
     waitpid(pid_, &status, 0);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {range_.end, range_.end};
-    std::string why = WIFSIGNALED(status) ? (WTERMSIG(status) == SIGALRM
-                                                 ? fmt::format("did not end in {} s", kSecondsOfOne)
-                                                 : fmt::format("ended by signal {}", WTERMSIG(status)))
-                                          : fmt::format("exit code {}", WEXITSTATUS(status));
-    tally.add_crash(*current_, why + last_words(errors_));
+    tally_.add_crash(*current_, end_of(status) + last_words(errors_));
+    options_.failed(*current_, tally_.failures.back().second);
     return {*current_ + 1, range_.end};
   }
 
@@ -135,14 +155,21 @@ class Child {
     compiler::set_guarded_plan_memory(true);
     set_max_steps(2000);  // each takes a mapping or two here
     FILE* lines = fdopen(out, "w");
+    std::set<std::string> sent;
+    const auto send_once = [&](const std::set<std::string>& items, const char* kind) {
+      for (const std::string& item : items) {
+        std::string line = kind + one_line(item);
+        if (sent.insert(line).second) fmt::print(lines, "{}\n", line);
+      }
+    };
     for (uint64_t item = range_.begin; item < range_.end; ++item) {
       *current_ = item;
       const std::string path = options_.file_of(item);
-      alarm(kSecondsOfOne);
+      limit_time(true);
       const TrialResult result = try_file(path);
-      alarm(0);
-      for (const std::string& step : result.steps) fmt::print(lines, "s\t{}\n", one_line(step));
-      for (const std::string& layout : result.layouts) fmt::print(lines, "l\t{}\n", one_line(layout));
+      limit_time(false);
+      send_once(result.steps, "s\t");
+      send_once(result.layouts, "l\t");
       fmt::print(lines, "{}\t{}\t{}\n", static_cast<int>(result.outcome), item, one_line(result.detail));
       std::fflush(lines);
       options_.done_with(item);
@@ -150,7 +177,7 @@ class Child {
     _exit(0);
   }
 
-  void read_line(const std::string& line, Tally& tally) {
+  void read_line(const std::string& line) {
     const size_t tab = line.find('\t');
     if (tab == std::string::npos) return;
     const std::string head = line.substr(0, tab), rest = line.substr(tab + 1);
@@ -162,13 +189,16 @@ class Child {
       const size_t second = rest.find('\t');
       result_.outcome = static_cast<TrialResult::Outcome>(std::stoi(head));
       result_.detail = rest.substr(second + 1);
-      tally.add(std::stoull(rest.substr(0, second)), result_);
+      const uint64_t item = std::stoull(rest.substr(0, second));
+      tally_.add(item, result_);
+      if (result_.outcome == TrialResult::Outcome::kWrong) options_.failed(item, result_.detail);
       result_ = {};
     }
   }
 
   Range range_;
   const ChildrenOptions& options_;
+  Tally& tally_;
   std::string errors_;
   uint64_t* current_;  ///< shared with the child: what it is doing now
   pid_t pid_ = -1;
@@ -177,31 +207,46 @@ class Child {
   TrialResult result_;
 };
 
+/// A batch: what is left to try of it, what came of the rest, and the child that is at it.
+struct Batch {
+  Range left;
+  Tally tally;
+  std::unique_ptr<Child> child;
+};
+
 }  // namespace
 
-Tally try_in_children(uint64_t begin, uint64_t end, const ChildrenOptions& options) {
-  Tally tally;
-  Range rest{begin, end};
-  std::vector<std::unique_ptr<Child>> children(options.jobs);
-  std::vector<Range> left(options.jobs);
+void try_in_children(Tally& tally, uint64_t end, const ChildrenOptions& options) {
+  uint64_t begin = tally.next;
+  std::vector<std::unique_ptr<Batch>> batches(options.jobs);
+  std::map<uint64_t, std::unique_ptr<Batch>> done;  // by their first item: they end in any order
   while (true) {
     std::vector<pollfd> waiting;
-    for (size_t i = 0; i < children.size(); ++i) {
-      if (!children[i] && left[i].begin == left[i].end && rest.begin < rest.end && options.go_on(tally)) {
-        left[i] = {rest.begin, std::min(rest.end, rest.begin + kBatch)};
-        rest.begin = left[i].end;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      std::unique_ptr<Batch>& batch = batches[i];
+      if (!batch && begin < end && options.go_on(tally)) {
+        batch = std::make_unique<Batch>();
+        batch->left = {begin, std::min(end, begin + kBatch)};
+        batch->tally.first = begin;
+        batch->tally.next = begin = batch->left.end;
       }
-      if (!children[i] && left[i].begin < left[i].end)
-        children[i] = std::make_unique<Child>(left[i], options, i);
-      waiting.push_back({children[i] ? children[i]->descriptor() : -1, POLLIN, 0});
+      if (batch && !batch->child)
+        batch->child = std::make_unique<Child>(batch->left, options, i, batch->tally);
+      waiting.push_back({batch ? batch->child->descriptor() : -1, POLLIN, 0});
     }
-    if (std::none_of(children.begin(), children.end(), [](const auto& child) { return child != nullptr; }))
-      return tally;
+    if (std::none_of(batches.begin(), batches.end(), [](const auto& batch) { return batch != nullptr; }))
+      return;
     poll(waiting.data(), waiting.size(), -1);
-    for (size_t i = 0; i < children.size(); ++i) {
-      if (!children[i] || waiting[i].revents == 0 || children[i]->read_some(tally)) continue;
-      left[i] = children[i]->finish(tally);
-      children[i].reset();
+    for (size_t i = 0; i < batches.size(); ++i) {
+      std::unique_ptr<Batch>& batch = batches[i];
+      if (!batch || waiting[i].revents == 0 || batch->child->read_some()) continue;
+      batch->left = batch->child->finish();
+      batch->child.reset();
+      if (batch->left.begin == batch->left.end) done[batch->tally.first] = std::move(batch);
+    }
+    while (!done.empty() && done.begin()->first == tally.next) {
+      tally.merge(done.begin()->second->tally);
+      done.erase(done.begin());
     }
   }
 }

@@ -12,7 +12,7 @@ struct TrialResult {
     kErrors,    ///< loaded; the interpreter and the compiled model both give a halftone::Error
     kCautious,  ///< the interpreter answers, the compiled model gives a halftone::Error
     kSame,      ///< both answer the same
-    kForgiven,  ///< both answer, and what differs says nothing: random, extreme or ill-conditioned numbers
+    kForgiven,  ///< both answer, and what differs says nothing, for the reason that `detail` gives
     kWrong,     ///< anything else: a defect of Halftone
   };
   Outcome outcome = Outcome::kWrong;

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <mutex>
 #include <unordered_map>
 
@@ -68,15 +70,43 @@ struct GuardedBlock {
   }
 };
 
+/// Freed mappings of few pages are kept, without access, and used again, the oldest first: to map and unmap
+/// costs three times as much, and the system gives what was unmapped to the next one at once.
+constexpr size_t kKeptPages = 16;  ///< of data, at most
+constexpr size_t kLeastKept = 32;  ///< of each size: so many are freed before one is used again
+constexpr size_t kMostKept = 256;
+
 /// By the address of the data, which is all that c10 gives back when it frees. Never destroyed: tensors with
 /// static lifetime are freed late.
 struct Blocks {
   std::mutex mutex;
   std::unordered_map<void*, GuardedBlock> all;
+  std::array<std::deque<std::byte*>, kKeptPages + 1> kept;  ///< mappings, by pages of data
 };
 Blocks& blocks() {
   static auto* the_blocks = new Blocks;
   return *the_blocks;
+}
+
+/// An old mapping for `pages` pages of data, not accessible; null where there is none to spare.
+std::byte* try_kept(size_t pages) {
+  if (pages > kKeptPages) return nullptr;
+  const std::lock_guard lock(blocks().mutex);
+  std::deque<std::byte*>& kept = blocks().kept[pages];
+  if (kept.size() < kLeastKept) return nullptr;
+  std::byte* mapping = kept.front();
+  kept.pop_front();
+  return mapping;
+}
+
+void keep_or_unmap(const GuardedBlock& block) {
+  const size_t pages = static_cast<size_t>(block.end() - block.first()) / page_bytes();
+  if (pages <= kKeptPages && mprotect(block.first(), pages * page_bytes(), PROT_NONE) == 0) {
+    const std::lock_guard lock(blocks().mutex);
+    std::deque<std::byte*>& kept = blocks().kept[pages];
+    if (kept.size() < kMostKept) return kept.push_back(block.mapping);
+  }
+  munmap(block.mapping, block.mapped);
 }
 
 void free_guarded(void* data) {
@@ -92,7 +122,7 @@ void free_guarded(void* data) {
     std::fprintf(stderr, "guarded memory: a buffer of %zu bytes was overrun\n", block.bytes);
     std::abort();
   }
-  munmap(block.mapping, block.mapped);
+  keep_or_unmap(block);
 }
 
 class GuardedAllocator final : public c10::Allocator {
@@ -114,9 +144,12 @@ at::DataPtr guarded_allocate(size_t bytes, size_t alignment) {
   GuardedBlock block;
   block.mapped = pages + 2 * page;
   block.bytes = bytes;
-  void* mapping = bytes > SIZE_MAX / 2 ? MAP_FAILED
-                                       : mmap(nullptr, block.mapped, PROT_NONE,
-                                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* mapping = try_kept(pages / page);
+  const bool used_before = mapping != nullptr;
+  if (!used_before)
+    mapping = bytes > SIZE_MAX / 2 ? MAP_FAILED
+                                   : mmap(nullptr, block.mapped, PROT_NONE,
+                                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapping == MAP_FAILED) TORCH_CHECK(false, "no memory for a buffer of ", bytes, " bytes");
   block.mapping = static_cast<std::byte*>(mapping);
   if (mprotect(block.first(), pages, PROT_READ | PROT_WRITE) != 0) {
@@ -124,6 +157,7 @@ at::DataPtr guarded_allocate(size_t bytes, size_t alignment) {
     TORCH_CHECK(false, "no memory for a buffer of ", bytes, " bytes");
   }
   block.data = block.first() + (pages - bytes) / alignment * alignment;
+  if (used_before) std::memset(block.data, 0, bytes);
   block.fill_slack();
   const std::lock_guard lock(blocks().mutex);
   blocks().all.emplace(block.data, block);

@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "graph/test_support.h"
 #include "halftone/compile.h"
 
@@ -42,6 +45,26 @@ TEST_F(GuardedMemoryDeathTest, FreedMemoryFaults) {
   auto* data = static_cast<volatile char*>(memory.get());
   memory.clear();
   EXPECT_DEATH(data[0] = 1, "");
+}
+
+TEST_F(GuardedMemoryDeathTest, MemoryThatIsUsedAgainIsZeroAndGuarded) {
+  for (const size_t bytes : {size_t{100}, size_t{5000}}) {
+    std::set<void*> seen;
+    bool again = false;
+    for (int i = 0; i < 500; ++i) {
+      at::DataPtr memory = guarded_allocate(bytes, 1);
+      auto* data = static_cast<volatile char*>(memory.get());
+      again = again || !seen.insert(memory.get()).second;
+      ASSERT_EQ(std::count(data, data + bytes, 0), static_cast<long>(bytes)) << i;
+      for (size_t at = 0; at < bytes; ++at) data[at] = 7;
+      if (i < 499) continue;
+      EXPECT_DEATH(data[bytes] = 1, "");
+      memory.clear();
+      EXPECT_DEATH(data[0] = 1, "");
+    }
+    EXPECT_TRUE(again);
+    EXPECT_GT(seen.size(), 20U);  // not at once
+  }
 }
 
 TEST_F(GuardedMemory, PlansGiveTheSameResults) {

@@ -1,6 +1,7 @@
 // Every kind of damage to a plan's file: refused, with file and place.
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "graph/test_support.h"
@@ -47,10 +48,20 @@ TEST(AutoquantPlanDamage, IsRefusedWithItsPlace) {
       {"/layers/0/candidates/1/scheme", "\"int9\"", "p.json.layers[0].candidates[1].scheme: unknown scheme"},
       {"/layers/0/candidates/1/milliseconds", "-0.1",
        "p.json.layers[0].candidates[1].milliseconds: expected 0 or more"},
+      {"/layers/0/candidates/1/milliseconds", "\"NaN\"",
+       "p.json.layers[0].candidates[1].milliseconds: expected a time, found \"NaN\""},
+      {"/layers/0/candidates/1/milliseconds", "\"Infinity\"",
+       "p.json.layers[0].candidates[1].milliseconds: expected a time, found \"Infinity\""},
       {"/layers/0/candidates/1/error", "\"small\"",
        "p.json.layers[0].candidates[1].error: expected a number"},
       {"/layers/0/candidates/1/ms", "1", "p.json.layers[0].candidates[1]: unknown key \"ms\""},
       {"/runs/0/name", "", "p.json.runs[0]: key \"name\" is missing"},
+      {"/runs/0/milliseconds", "\"NaN\"", "p.json.runs[0].milliseconds: expected a time, found \"NaN\""},
+      {"/runs/0/milliseconds", "\"-Infinity\"", "p.json.runs[0].milliseconds: expected 0 or more"},
+      {"/runs/1/relative", "\"NaN\"", "p.json.runs[1].relative: expected a time"},
+      {"/runs/1/relative_low", "\"NaN\"", "p.json.runs[1].relative_low: expected a time"},
+      {"/runs/1/relative_high", "\"Infinity\"", "p.json.runs[1].relative_high: expected a time"},
+      {"/seconds", "\"NaN\"", "p.json.seconds: expected a time, found \"NaN\""},
       {"/runs/0/holds", "1", "p.json.runs[0].holds: expected a boolean"},
       {"/runs/1/speed", "1", "p.json.runs[1]: unknown key \"speed\""},
       {"/threads", "4294967296", "p.json.threads: expected at most"},
@@ -72,6 +83,15 @@ TEST(AutoquantPlanDamage, IsRefusedWithItsPlace) {
     }
     EXPECT_THAT(refusal_of(json.dump()), HasSubstr(damage.message));
   }
+}
+
+TEST(AutoquantPlanDamage, WhatAModelComputedMayBeNaN) {
+  Json json = Json::parse(full_plan().to_json());
+  json["cosine"] = json["runs"][0]["least_cosine"] = json["layers"][0]["candidates"][1]["error"] = "NaN";
+  const AutoquantPlan plan = AutoquantPlan::from_json(json.dump(), "p.json");
+  EXPECT_TRUE(std::isnan(plan.cosine));
+  EXPECT_TRUE(std::isnan(plan.runs[0].least_cosine));
+  EXPECT_TRUE(std::isnan(*plan.layers[0].candidates[1].error));
 }
 
 TEST(AutoquantPlanDamage, IsFoundInTheTextItself) {

@@ -45,6 +45,15 @@ class PlanReader {
   void read(const char* key, double& value, double least) {
     if (const auto found = optional(key)) value = number(*found, least);
   }
+  /// A time or a ratio of times: measured, so a number.
+  template <typename T>
+  void read_time(const char* key, T& value) {
+    const auto found = optional(key);
+    if (!found) return;
+    value = number(*found, 0);
+    if (!std::isfinite(found->get_double()))
+      found->fail_here(fmt::format("expected a time, found {}", found->raw().dump()));
+  }
   void read(const char* key, std::optional<double>& value, double least) {
     if (const auto found = optional(key)) value = number(*found, least);
   }
@@ -78,7 +87,7 @@ class PlanReader {
   }
 
  private:
-  /// NaN is let through: a model may compute it.
+  /// NaN is let through: a model may compute it, so errors and cosines may be it.
   static double number(const JsonCursor& place, double least) {
     const double value = place.get_double();
     if (value < least) place.fail_here(fmt::format("expected {} or more, found {}", least, value));
@@ -106,7 +115,7 @@ AutoquantCandidate read_candidate(const JsonCursor& place) {
   PlanReader reader(place);
   AutoquantCandidate candidate;
   candidate.scheme = read_scheme(reader.required("scheme"));
-  reader.read("milliseconds", candidate.milliseconds, 0);
+  reader.read_time("milliseconds", candidate.milliseconds);
   reader.read("error", candidate.error, -1);  // a cosine may be rounded to a little above 1
   reader.read("note", candidate.note);
   reader.finish();
@@ -143,10 +152,10 @@ AutoquantRun read_run(const JsonCursor& place) {
   PlanReader reader(place);
   AutoquantRun run;
   run.name = reader.required("name").get_string();
-  reader.read("milliseconds", run.milliseconds, 0);
-  reader.read("relative", run.relative, 0);
-  reader.read("relative_low", run.relative_low, 0);
-  reader.read("relative_high", run.relative_high, 0);
+  reader.read_time("milliseconds", run.milliseconds);
+  reader.read_time("relative", run.relative);
+  reader.read_time("relative_low", run.relative_low);
+  reader.read_time("relative_high", run.relative_high);
   reader.read("rounds", run.rounds);
   reader.read("least_cosine", run.least_cosine, -2);
   reader.read("holds", run.holds);
@@ -197,7 +206,7 @@ AutoquantPlan AutoquantPlan::from_json(std::string_view json, std::string_view f
   plan.threads = static_cast<int>(threads);
   reader.read("halftone", plan.version);
   reader.read("measured_at", plan.measured_at);
-  reader.read("seconds", plan.seconds, 0);
+  reader.read_time("seconds", plan.seconds);
   reader.read("least_cosine", plan.least_cosine, -1);
   reader.read("least_layer_cosine", plan.least_layer_cosine, -1);
   reader.read("cosine", plan.cosine, -2);

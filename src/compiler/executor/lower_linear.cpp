@@ -3,6 +3,7 @@
 
 #include "base/errors.h"
 #include "compiler/executor/lower.h"
+#include "compiler/ops/activations.h"
 #include "kernels/bf16_linear/bf16_linear.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/fp8_linear/fp8_linear.h"
@@ -137,15 +138,6 @@ class Int8LinearStep final : public Step {
   }
   std::string kernel() const override { return chosen->name; }
 };
-
-Activation activation_named(const std::string& name) {
-  if (name == "none") return Activation::kNone;
-  if (name == "relu") return Activation::kRelu;
-  if (name == "gelu") return Activation::kGeluErf;
-  if (name == "gelu_tanh") return Activation::kGeluTanh;
-  if (name == "silu") return Activation::kSilu;
-  fail(ErrorCode::kInvalidArgument, "fused_linear has no activation \"{}\"", name);
-}
 
 /// Calls `pack` with the parts of an int4 weight as its packers want them.
 template <typename Pack>
@@ -290,7 +282,7 @@ class LinearLowering {
       return refuse("scales or zero points of rows are no neighbours");
     format_ = planner_.constant(node_, "format").toStringRef();
     attributes_ = planner_.constant(node_, "attributes").toIntVector();
-    output_.activation = activation_named(planner_.constant(node_, "activation").toStringRef());
+    output_.activation = *ops::linear_activation(planner_.constant(node_, "activation").toStringRef()).linear;
     output_.row_format = planner_.constant(node_, "symmetric").toBool() ? RowFormat::kS8 : RowFormat::kU8;
     if (format_ == "fp8" && attributes_.at(0) != 0 && attributes_.at(1) != 0) {
       return refuse("fp8 activations with one scale for all rows: no kernel");

@@ -1,6 +1,7 @@
 // fuse_activation: relu, gelu and silu (also spelled x · sigmoid(x)) of a linear that nobody else reads.
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

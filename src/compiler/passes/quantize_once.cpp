@@ -3,7 +3,8 @@
 // bytes as if each linear did it.
 #include <map>
 
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

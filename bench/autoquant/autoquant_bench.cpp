@@ -30,7 +30,6 @@
 #include "halftone/open_model.h"
 #include "halftone/tune_modules.h"
 #include "harness/suite/models.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
 #include "tune/autoquant/planner.h"
 #include "tune/entrant.h"
@@ -135,14 +134,14 @@ nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& me
   options.seed = request.seed;
   clear_autoquant_cache();
   auto start = std::chrono::steady_clock::now();
-  const auto quantized = copy_module(*subject.graph);
+  const auto quantized = subject.graph->clone();
   const AutoquantPlan plan = autoquant(quantized, subject.samples, options);
   const double cold = seconds_since(start);
   clear_autoquant_cache();  // of memory: the disk is what a later process has
   start = std::chrono::steady_clock::now();
-  const bool same = plan_autoquant(copy_module(*subject.graph), subject.samples, options) == plan;
+  const bool same = plan_autoquant(subject.graph->clone(), subject.samples, options) == plan;
   const double cached = seconds_since(start);
-  const auto replayed = copy_module(*subject.graph);
+  const auto replayed = subject.graph->clone();
   if (plan.quantizes()) apply_plan(*replayed, AutoquantPlan::from_json(plan.to_json(), "plan"));
   const bool same_bytes = model_hash(*replayed) == model_hash(*quantized);
   fmt::print("batch {}: planned in {:.1f} s, again in {:.2f} s{}, replay gives {} bytes\n", batch, cold,

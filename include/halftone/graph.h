@@ -213,6 +213,9 @@ class Graph {
   Value* add_input(OutputSpec spec, InputKind kind = InputKind::kUser, std::string target = {});
   /// Only an input without uses (kState otherwise).
   void erase_input(size_t index);
+  /// The same for several, in ascending order; one walk over the inputs. kState where one has uses, and none
+  /// goes.
+  void erase_inputs(const std::vector<size_t>& indices);
   void set_input_target(size_t index, InputKind kind, std::string target);
   void set_input_fixed(size_t index, std::optional<Argument> constant) {
     inputs_.at(index).fixed = std::move(constant);

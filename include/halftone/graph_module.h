@@ -44,6 +44,14 @@ class GraphModule {
   GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call);
   ~GraphModule();
 
+  /// A module of its own that shares the tensors: to try something out.
+  std::shared_ptr<GraphModule> clone() const;
+  /// Another graph with the same inputs and outputs, and its tensors; everything else is this module's.
+  std::shared_ptr<GraphModule> with_graph(std::unique_ptr<Graph> graph, TensorMap tensors) const;
+  /// A graph with other inputs or outputs: it is called with flat inputs and gives a flat tuple. Name, ranges
+  /// and guards are this module's; samples and notes, which speak of its inputs, stay behind.
+  std::shared_ptr<GraphModule> with_flat_graph(std::unique_ptr<Graph> graph, TensorMap tensors) const;
+
   const Graph& graph() const { return *graph_; }
   /// For passes. Sessions that exist keep the graph as it was when they were made.
   Graph& mutable_graph();

@@ -22,6 +22,7 @@
 #include "capture/module/trace_run.h"
 #include "capture/module/tracing_key.h"
 #include "graph/autocast_state.h"
+#include "graph/flat_call.h"
 #include "graph/interpreter.h"
 
 namespace halftone {
@@ -150,7 +151,7 @@ class Compilation {
 
  private:
   void remember_inputs(const std::vector<c10::IValue>& examples) {
-    tree_of(c10::ivalue::Tuple::create(examples), given_);
+    given_ = flatten_args(examples).leaves;
     program_->leaves.resize(given_.size());
     program_->fixed = given_;
     for (size_t i = 0; i < given_.size(); ++i) {
@@ -182,7 +183,7 @@ class Compilation {
     program_->check_forward = results_of(*graph, "AotOptions::inference_compiler");
     program_->forward =
         made(program_->check_forward,
-             options_.inference_compiler(flat_module(std::move(graph), options_.name + " (inference)"),
+             options_.inference_compiler(flat_module(std::move(graph), {}, options_.name + " (inference)"),
                                          example_primals(), {}));
   }
 
@@ -202,7 +203,7 @@ class Compilation {
     program_->saved = parts.saved;
     program_->check_forward = results_of(*parts.forward, "AotOptions::fw_compiler");
     program_->check_backward = results_of(*parts.backward, "AotOptions::bw_compiler");
-    program_->backward_graph = flat_module(std::move(parts.backward), options_.name + " (backward)");
+    program_->backward_graph = flat_module(std::move(parts.backward), {}, options_.name + " (backward)");
     program_->backward_compiler = [compiler = options_.bw_compiler](const auto& module, const auto& examples,
                                                                     const auto& options) {
       const PauseTracing pause;
@@ -210,7 +211,7 @@ class Compilation {
     };
     program_->forward =
         made(program_->check_forward,
-             options_.fw_compiler(flat_module(std::move(parts.forward), options_.name + " (forward)"),
+             options_.fw_compiler(flat_module(std::move(parts.forward), {}, options_.name + " (forward)"),
                                   example_primals(), {}));
   }
 
@@ -267,8 +268,7 @@ ForwardFunction graph_function(const std::shared_ptr<GraphModule>& module) {
   const auto interpreter =
       std::make_shared<const Interpreter>(std::shared_ptr<const Graph>(module, &module->graph()));
   return [module, interpreter](const std::vector<c10::IValue>& args) -> c10::IValue {
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(args), leaves);
+    const std::vector<c10::IValue> leaves = flatten_args(args).leaves;
     const auto tensors = module->tensors();
     const Graph& graph = module->graph();
     std::vector<c10::IValue> inputs =
@@ -308,10 +308,10 @@ bool is_nested(const std::vector<c10::IValue>& examples) {
 
 /// The arguments' leaves; their nesting must be the one that was compiled.
 std::vector<c10::IValue> leaves_of(const AotProgram& program, const std::vector<c10::IValue>& args) {
-  std::vector<c10::IValue> leaves;
-  if (tree_of(c10::ivalue::Tuple::create(args), leaves) != program.trace.call.args)
+  FlatArgs flat = flatten_args(args);
+  if (flat.spec != program.trace.call.args)
     fail(ErrorCode::kGuard, "{}: the arguments are nested otherwise than when it was compiled", program.name);
-  return leaves;
+  return std::move(flat.leaves);
 }
 
 }  // namespace
@@ -325,8 +325,7 @@ CompiledFunction AotAutograd::operator()(const std::shared_ptr<GraphModule>& mod
   warn_of_options(options);
   const DecompositionTable& table = shared_->decompositions();
   const auto program = counted([&] {
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(examples), leaves);
+    std::vector<c10::IValue> leaves = flatten_args(examples).leaves;
     if (leaves.size() != user_inputs(module->graph())) {
       fail(ErrorCode::kInvalidArgument, "{}: takes {} inputs, {} were given", module->name,
            user_inputs(module->graph()), leaves.size());

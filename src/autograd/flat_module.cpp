@@ -3,16 +3,8 @@
 #include <ATen/ops/empty_strided.h>
 
 #include "capture/module/geometry.h"
-#include "graph/flat_call.h"
 
 namespace halftone {
-
-std::shared_ptr<GraphModule> flat_module(std::unique_ptr<Graph> graph, std::string name) {
-  CallSpec call = flat_call(*graph);
-  auto module = std::make_shared<GraphModule>(std::move(graph), TensorMap(), std::move(call));
-  module->name = std::move(name);
-  return module;
-}
 
 std::vector<c10::IValue> examples_without_data(const Graph& graph) {
   std::vector<c10::IValue> examples;

@@ -151,7 +151,7 @@ GraphCase in_float64(const GraphCase& graph_case) {
     tensors.emplace(name, as_double(tensor).toTensor());
   std::vector<c10::IValue> inputs;
   for (const c10::IValue& input : graph_case.inputs) inputs.push_back(as_double(input));
-  return {module_like(*graph_case.module, std::move(graph), std::move(tensors)), std::move(inputs)};
+  return {graph_case.module->with_flat_graph(std::move(graph), std::move(tensors)), std::move(inputs)};
 }
 
 }  // namespace halftone

@@ -14,12 +14,12 @@
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
 #include "graph/autocast_state.h"
 #include "graph/result_check.h"
 #include "halftone/aot_autograd.h"
 #include "halftone/backend.h"
+#include "halftone/tree.h"
 
 namespace halftone {
 namespace {
@@ -204,14 +204,12 @@ struct CompiledModule::State {
     const auto graph =
         module ? capture(*module, forward, args, capture_options) : capture(forward, args, capture_options);
     for (const std::string& note : graph->notes) log(LogLevel::kInfo, "compile: {}", note);
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(args), leaves);
-    const CompiledFunction function = checked(*graph, compiler(graph, leaves, options.options));
+    const CompiledFunction function =
+        checked(*graph, compiler(graph, flatten_args(args).leaves, options.options));
     const TreeSpec result = graph->call_spec().result;
     Compiled compiled;
     compiled.run = [function, result](const std::vector<c10::IValue>& given) {
-      std::vector<c10::IValue> inputs;
-      tree_of(c10::ivalue::Tuple::create(given), inputs);
+      std::vector<c10::IValue> inputs = flatten_args(given).leaves;
       const WithoutAutocast no_autocast;
       return unflatten(result, function(std::move(inputs)));
     };
@@ -274,10 +272,9 @@ struct CompiledModule::State {
 
   c10::IValue call(const std::vector<c10::IValue>& args) {
     ++calls;
-    std::vector<c10::IValue> leaves;
-    const TreeSpec nesting = tree_of(c10::ivalue::Tuple::create(args), leaves);
-    const bool gradients = needs_gradients(leaves);
-    const auto key = [&](bool sizes) { return CallKey(leaves, nesting, module.get(), sizes); };
+    const FlatArgs flat = flatten_args(args);
+    const bool gradients = needs_gradients(flat.leaves);
+    const auto key = [&](bool sizes) { return CallKey(flat.leaves, flat.spec, module.get(), sizes); };
     if (!gradients &&
         (options.dynamic || (options.automatic_dynamic && is_second_size(key(false), key(true))))) {
       try {

@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "graph/flat_call.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
 
@@ -17,16 +16,6 @@ c10::IValue copy_of(const c10::IValue& value) {
 
 }  // namespace
 
-std::shared_ptr<GraphModule> module_like(const GraphModule& other, std::unique_ptr<Graph> graph,
-                                         TensorMap tensors) {
-  CallSpec call = flat_call(*graph);
-  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
-  module->name = other.name;
-  module->ranges = other.ranges;
-  module->guards = other.guards;
-  return module;
-}
-
 GraphCase copy_of(const GraphCase& graph_case) {
   const GraphModule& module = *graph_case.module;
   TensorMap tensors = *module.tensors();
@@ -36,7 +25,7 @@ GraphCase copy_of(const GraphCase& graph_case) {
   }
   std::vector<c10::IValue> inputs;
   for (const c10::IValue& input : graph_case.inputs) inputs.push_back(copy_of(input));
-  return {module_like(module, module.graph().clone(), std::move(tensors)), std::move(inputs)};
+  return {module.with_flat_graph(module.graph().clone(), std::move(tensors)), std::move(inputs)};
 }
 
 RecordedValues record_values(const GraphCase& graph_case) {

@@ -9,10 +9,6 @@
 
 namespace halftone {
 
-/// A module of flat inputs and outputs with the other's name, ranges and guards.
-std::shared_ptr<GraphModule> module_like(const GraphModule& other, std::unique_ptr<Graph> graph,
-                                         TensorMap tensors);
-
 /// The same case with memory of its own for inputs and for what the graph writes to. Tensors whose elements
 /// overlap are spread out.
 GraphCase copy_of(const GraphCase& graph_case);

@@ -99,7 +99,7 @@ class Loader {
     GraphModule form(std::make_unique<Graph>(), {}, {});
     form.name = metadata("model");
     form.ranges = ranges();
-    return {{module_like(form, std::move(graph), std::move(tensors)), std::move(inputs)},
+    return {{form.with_flat_graph(std::move(graph), std::move(tensors)), std::move(inputs)},
             {kind(), metadata("message")},
             metadata("backend")};
   }

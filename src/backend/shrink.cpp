@@ -4,18 +4,14 @@
 #include <set>
 
 #include "capture/module/geometry.h"
+#include "graph/rewrite/edit.h"
+#include "graph/rewrite/unused_inputs.h"
 
 namespace halftone {
 namespace {
 
 GraphCase rebuilt(const GraphCase& old_case, std::unique_ptr<Graph> graph) {
-  return {module_like(*old_case.module, std::move(graph), *old_case.module->tensors()), old_case.inputs};
-}
-
-std::vector<Node*> nodes_of(const Graph& graph) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  return nodes;
+  return {old_case.module->with_flat_graph(std::move(graph), *old_case.module->tensors()), old_case.inputs};
 }
 
 /// For nodes whose results only others of the same range use.
@@ -44,13 +40,7 @@ void turn_into_input(Graph& graph, Value* value, const c10::IValue& held) {
   graph.replace_all_uses(value, input);
 }
 
-bool is_mutated(const Graph& graph, const GraphInput& input) {
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](const GraphOutput& output) {
-    return output.kind != OutputKind::kUser && output.target == input.target;
-  });
-}
-
-/// Gives the value the sizes of what it held; true if it had symbolic ones.
+/// Gives the value the sizes of what it held; true where it had symbolic ones.
 bool fix_sizes(Value& value, const c10::IValue& held) {
   const bool symbolic_number = value.expression() && !value.expression()->is_constant();
   if (symbolic_number) value.set_expression(std::nullopt);
@@ -66,7 +56,7 @@ bool fix_sizes(Value& value, const c10::IValue& held) {
 
 std::optional<GraphCase> cut_end(const GraphCase& graph_case, size_t count) {
   auto graph = graph_case.module->graph().clone();
-  const std::vector<Node*> nodes = nodes_of(*graph);
+  const std::vector<Node*> nodes = snapshot(*graph);
   const std::set<const Node*> kept(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<Argument> outputs;
   for (size_t i = 0; i < count; ++i) {
@@ -101,7 +91,7 @@ std::optional<GraphCase> without_outputs(const GraphCase& graph_case, size_t beg
 std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t begin, size_t end,
                                          const RecordedValues& values) {
   auto graph = graph_case.module->graph().clone();
-  const std::vector<Node*> nodes = nodes_of(*graph);
+  const std::vector<Node*> nodes = snapshot(*graph);
   const std::set<const Node*> leaving(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
                                       nodes.begin() + static_cast<std::ptrdiff_t>(end));
   std::vector<c10::IValue> inputs = graph_case.inputs;
@@ -131,22 +121,14 @@ std::optional<GraphCase> without_unused_inputs(const GraphCase& graph_case) {
   auto graph = graph_case.module->graph().clone();
   TensorMap tensors = *graph_case.module->tensors();
   std::vector<c10::IValue> inputs = graph_case.inputs;
-  const size_t before = graph->inputs().size();
-  size_t user = inputs.size();
-  for (size_t i = before; i > 0; --i) {
-    const GraphInput& input = graph->inputs()[i - 1];
-    const bool is_user = input.kind == InputKind::kUser;
-    if (is_user) --user;
-    if (!input.value->users().empty() || is_mutated(*graph, input)) continue;
-    if (is_user) {
-      inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(user));
-    } else {
-      tensors.erase(input.target);
-    }
-    graph->erase_input(i - 1);
+  const std::vector<RemovedInput> removed = remove_unused_inputs(*graph, tensors, {.user_inputs = true});
+  if (removed.empty()) return std::nullopt;
+  for (size_t i = removed.size(); i-- > 0;) {
+    if (removed[i].kind == InputKind::kUser)
+      inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(removed[i].argument));
   }
-  if (graph->inputs().size() == before) return std::nullopt;
-  return GraphCase{module_like(*graph_case.module, std::move(graph), std::move(tensors)), std::move(inputs)};
+  return GraphCase{graph_case.module->with_flat_graph(std::move(graph), std::move(tensors)),
+                   std::move(inputs)};
 }
 
 std::optional<GraphCase> without_mutation_outputs(const GraphCase& graph_case) {

@@ -86,17 +86,9 @@ class Translation {
     // TorchScript removes what gives nothing and writes nothing.
     if (schema.returns().empty() && !schema.is_mutable())
       log(LogLevel::kWarning, "TorchScript: {}: the check is dropped", place(node));
-    std::vector<jit::Value*> operands;
-    for (const c10::Argument& expected : schema.arguments()) {
-      const Argument* given = node.try_input(expected.name());
-      if (given) {
-        operands.push_back(operand(*given, expected.type()));
-      } else if (expected.default_value()) {
-        operands.push_back(constant(*expected.default_value(), expected.type()));
-      } else {
-        fail(ErrorCode::kInvalidArgument, "operand {} is missing", expected.name());
-      }
-    }
+    const std::vector<jit::Value*> operands = schema_operands<jit::Value*>(
+        node, [&](const Argument& given, const c10::TypePtr& type) { return operand(given, type); },
+        [&](const c10::IValue& value, const c10::TypePtr& type) { return constant(value, type); });
     jit::Node* made = create(c10::Symbol::fromQualString(schema.name()), operands, node);
     for (size_t i = 0; i < node.outputs().size(); ++i)
       made->output(i)->setType(schema.returns().at(i).type());

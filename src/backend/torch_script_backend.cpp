@@ -6,6 +6,7 @@
 #include "backend/torch_script.h"
 #include "base/errors.h"
 #include "graph/interpreter.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {
@@ -33,10 +34,8 @@ class ScriptedGraph final : public GraphExecutor {
     stack.insert(stack.end(), script_.numbers.begin(), script_.numbers.end());
     try {
       executor_.run(stack);
-    } catch (const c10::Error& error) {  // with a traceback, too, in torch 2.15
-      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error.what_without_backtrace()));
-    } catch (const std::exception& error) {
-      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error.what()));
+    } catch (const std::exception& error) {  // of torch's with a traceback, too, in torch 2.15
+      fail(ErrorCode::kInvalidArgument, "TorchScript: {}", without_traceback(error_text(error)));
     }
     return stack;
   }

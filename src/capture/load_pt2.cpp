@@ -1,7 +1,5 @@
 // load_pt2(): a .pt2 file as a GraphModule. Everything that cannot be run is collected before the graph is
 // built.
-#include <c10/util/Exception.h>
-
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -15,8 +13,8 @@
 #include "capture/supported.h"
 #include "capture/treespec.h"
 #include "graph/check_shapes.h"
+#include "graph/torch_errors.h"
 #include "halftone/capture.h"
-#include "halftone/message.h"
 
 namespace halftone {
 namespace {
@@ -151,31 +149,16 @@ std::shared_ptr<GraphModule> load(const std::string& path, const OpenOptions& op
   return module;
 }
 
-/// What `read` gives; whatever it throws as a typed error about the file.
-template <typename Read>
-auto with_typed_errors(const std::string& path, const Read& read) {
-  try {
-    return read();
-  } catch (const Error& error) {
-    throw Error(error.code(), bounded_message(error.what()));
-  } catch (const c10::Error& error) {
-    // Whatever torch refuses here it refuses because of what the file says.
-    throw Error(ErrorCode::kCorruptFile, bounded_message(path + ": " + error.what_without_backtrace()));
-  } catch (const std::bad_alloc&) {
-    fail(ErrorCode::kCorruptFile, "{}: not enough memory for what the file describes", path);
-  } catch (const std::exception& error) {
-    fail(ErrorCode::kInternal, "{}: {}", path, error.what());
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<GraphModule> load_pt2(const std::string& path, const OpenOptions& options) {
-  return with_typed_errors(path, [&] { return load(path, options); });
+  return guarded(
+      path, [&] { return load(path, options); }, OwnErrors::kAsTheyAre);
 }
 
 Pt2Description describe_pt2(const std::string& path) {
-  return with_typed_errors(path, [&] { return describe(path); });
+  return guarded(
+      path, [&] { return describe(path); }, OwnErrors::kAsTheyAre);
 }
 
 }  // namespace halftone

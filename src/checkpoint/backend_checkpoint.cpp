@@ -4,9 +4,9 @@
 #include "base/log.h"
 #include "checkpoint/backend_record.h"
 #include "checkpoint/graph_content.h"
-#include "checkpoint/guarded.h"
 #include "checkpoint/ht_writer.h"
 #include "checkpoint/sample_values.h"
+#include "graph/torch_errors.h"
 #include "halftone/checkpoint.h"
 
 namespace halftone {

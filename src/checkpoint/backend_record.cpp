@@ -2,7 +2,7 @@
 
 #include "archive/text.h"
 #include "base/errors.h"
-#include "checkpoint/guarded.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {

@@ -8,11 +8,11 @@
 #include "archive/text.h"
 #include "base/errors.h"
 #include "checkpoint/call_json.h"
-#include "checkpoint/guarded.h"
 #include "checkpoint/ht_json.h"
 #include "graph/allowed_operators.h"
 #include "graph/dtype_text.h"
 #include "graph/dtypes.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "archive/text.h"
 #include "base/errors.h"
-#include "checkpoint/guarded.h"
 #include "checkpoint/ht_json.h"
 #include "graph/dtypes.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {

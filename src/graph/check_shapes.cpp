@@ -17,6 +17,7 @@
 #include "graph/operands.h"
 #include "graph/subgraph_ops.h"
 #include "graph/sym_ops.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {
@@ -117,23 +118,13 @@ class ShapeCheck {
     for (const auto& node : graph_.nodes()) {
       try {
         visit(*node);
-      } catch (const c10::Error& error) {
-        fail_at(*node, error.what_without_backtrace());
-      } catch (const Error& error) {
-        fail_at(*node, error.what());
       } catch (const std::exception& error) {
-        fail_at(*node, error.what());
+        fail(ErrorCode::kInvalidArgument, "{}: {}", place_of_node(*node), error_text(error));
       }
     }
   }
 
  private:
-  [[noreturn]] static void fail_at(const Node& node, std::string_view message) {
-    const std::string output = node.outputs().empty() ? "" : fmt::format(" (%{})", node.output()->name());
-    fail(ErrorCode::kInvalidArgument, "{}{} in layer \"{}\": {}", node.target(), output, node.source().layer,
-         message);
-  }
-
   void visit(const Node& node) {
     if (node.op() == nullptr && try_subgraph_function(node.target()) != nullptr)
       return visit_control_flow(node);

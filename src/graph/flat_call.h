@@ -20,4 +20,13 @@ inline CallSpec flat_call(const Graph& graph) {
   return call;
 }
 
+/// A module that is called so.
+inline std::shared_ptr<GraphModule> flat_module(std::unique_ptr<Graph> graph, TensorMap tensors,
+                                                std::string name) {
+  CallSpec call = flat_call(*graph);
+  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
+  module->name = std::move(name);
+  return module;
+}
+
 }  // namespace halftone

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "graph/operators.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone {
 namespace {
@@ -82,10 +83,8 @@ bool keeps_dtype(const Node& node, std::string_view functional, const Value& wri
 }  // namespace
 
 size_t functionalize(Graph& graph) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   size_t count = 0;
-  for (Node* node : nodes) {
+  for (Node* node : snapshot(graph)) {
     const std::string target = functional_form(*node);
     const Value* written = target.empty() ? nullptr : node->input(0).value();
     if (written == nullptr || !is_private(*written) || !keeps_dtype(*node, target, *written)) continue;

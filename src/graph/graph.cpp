@@ -207,12 +207,29 @@ Value* Graph::add_input(OutputSpec spec, InputKind kind, std::string target) {
 }
 
 void Graph::erase_input(size_t index) {
-  Value* value = inputs_.at(index).value;
-  if (!value->users_.empty())
-    fail(ErrorCode::kState, "input %{} still has {} uses", value->name_, value->users_.size());
-  inputs_.erase(inputs_.begin() + static_cast<std::ptrdiff_t>(index));
-  for (size_t i = index; i < inputs_.size(); ++i) inputs_[i].value->index_ = i;
-  delete_value(value);
+  erase_inputs({index});
+}
+
+void Graph::erase_inputs(const std::vector<size_t>& indices) {
+  if (indices.empty()) return;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const Value* value = inputs_.at(indices[i]).value;
+    if (i > 0 && indices[i] <= indices[i - 1])
+      fail(ErrorCode::kInvalidArgument, "erase_inputs: the indices must ascend");
+    if (!value->users_.empty())
+      fail(ErrorCode::kState, "input %{} still has {} uses", value->name_, value->users_.size());
+  }
+  size_t next = 0, kept = indices.front();
+  for (size_t i = kept; i < inputs_.size(); ++i) {
+    if (next < indices.size() && indices[next] == i) {
+      delete_value(inputs_[i].value);
+      ++next;
+      continue;
+    }
+    inputs_[i].value->index_ = kept;
+    inputs_[kept++] = std::move(inputs_[i]);
+  }
+  inputs_.resize(kept);
 }
 
 void Graph::set_input_target(size_t index, InputKind kind, std::string target) {

@@ -3,6 +3,7 @@
 #include "base/errors.h"
 #include "graph/autocast_state.h"
 #include "graph/mutation.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 
@@ -14,12 +15,8 @@ std::vector<c10::IValue> call_graph(const CallableGraph& graph, const std::vecto
     const WithoutAutocast no_autocast;
     auto outputs = graph.executor.run({inputs, graph.tensors, state, bindings, hook});
     return apply_mutations(graph.executor.graph(), std::move(outputs), inputs, state);
-  } catch (const Error& error) {
-    throw error.with_context(graph.model);
-  } catch (const c10::Error& error) {
-    fail(ErrorCode::kInternal, "{}: {}", graph.model, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    fail(ErrorCode::kInternal, "{}: {}", graph.model, error.what());
+  } catch (const std::exception&) {
+    rethrow_at(graph.model, ErrorCode::kInternal);
   }
 }
 

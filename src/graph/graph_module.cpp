@@ -8,6 +8,7 @@
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "graph/dtype_text.h"
+#include "graph/flat_call.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
 #include "halftone/tensor_file.h"
@@ -19,6 +20,28 @@ GraphModule::GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSp
       call_(std::move(call)),
       tensors_(std::make_shared<TensorMap>(std::move(tensors))) {}
 GraphModule::~GraphModule() = default;
+
+std::shared_ptr<GraphModule> GraphModule::clone() const {
+  return with_graph(graph_->clone(), *tensors());
+}
+
+std::shared_ptr<GraphModule> GraphModule::with_graph(std::unique_ptr<Graph> graph, TensorMap tensors) const {
+  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), call_);
+  module->ranges = ranges;
+  module->guards = guards;
+  module->sample_inputs = sample_inputs;
+  module->name = name;
+  module->notes = notes;
+  return module;
+}
+
+std::shared_ptr<GraphModule> GraphModule::with_flat_graph(std::unique_ptr<Graph> graph,
+                                                          TensorMap tensors) const {
+  auto module = flat_module(std::move(graph), std::move(tensors), name);
+  module->ranges = ranges;
+  module->guards = guards;
+  return module;
+}
 
 Graph& GraphModule::mutable_graph() {
   const std::lock_guard lock(mutex_);

@@ -114,5 +114,22 @@ TEST(Graph, RenamesUnlessTheNameIsTaken) {
   EXPECT_THROW(graph->rename(graph->value("hidden"), "b"), Error);
 }
 
+TEST(Graph, SeveralInputsAreErasedAtOnce) {
+  const auto graph = parse_graph(R"(
+graph(%a: user "a" f32[2], %b: user "b" f32[2], %c: user "c" f32[2], %d: user "d" f32[2]) {
+  return %c
+})");
+  EXPECT_THAT(message_of(ErrorCode::kState, [&] { graph->erase_inputs({0, 2}); }), HasSubstr("input %c"));
+  EXPECT_EQ(graph->inputs().size(), 4u);
+  message_of(ErrorCode::kInvalidArgument, [&] { graph->erase_inputs({1, 0}); });
+  graph->erase_inputs({0, 1, 3});
+  ASSERT_EQ(graph->inputs().size(), 1u);
+  EXPECT_EQ(graph->inputs()[0].target, "c");
+  EXPECT_EQ(graph->value("c")->index(), 0u);
+  EXPECT_EQ(graph->try_value("a"), nullptr);
+  graph->erase_inputs({});
+  EXPECT_TRUE(lint(*graph).empty());
+}
+
 }  // namespace
 }  // namespace halftone

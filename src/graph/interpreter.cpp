@@ -10,6 +10,7 @@
 #include "graph/operands.h"
 #include "graph/subgraph_ops.h"
 #include "graph/sym_ops.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 
@@ -63,7 +64,7 @@ class Interpreter::Builder {
     instruction.node = &node;
     try {
       if (node.op()) {
-        instruction.operands = schema_operands(node);
+        instruction.operands = operands_of(node);
         instruction.guard = try_operand_guard(*node.op());
       } else {
         instruction.sym = try_sym_function(node.target());
@@ -78,19 +79,10 @@ class Interpreter::Builder {
   }
 
   /// One operand for each argument of the schema, defaults filled in.
-  std::vector<Operand> schema_operands(const Node& node) {
-    std::vector<Operand> operands;
-    for (const c10::Argument& expected : node.op()->schema().arguments()) {
-      const Argument* given = node.try_input(expected.name());
-      if (given) {
-        operands.push_back(operand_of(*given, expected.type()));
-      } else if (expected.default_value()) {
-        operands.push_back({.constant = *expected.default_value()});
-      } else {
-        fail(ErrorCode::kInvalidArgument, "operand {} is missing", expected.name());
-      }
-    }
-    return operands;
+  std::vector<Operand> operands_of(const Node& node) {
+    return schema_operands<Operand>(
+        node, [&](const Argument& given, const c10::TypePtr& type) { return operand_of(given, type); },
+        [](const c10::IValue& constant, const c10::TypePtr&) { return Operand{.constant = constant}; });
   }
 
   void add_builtin_operands(const Node& node, Instruction& instruction) {
@@ -260,15 +252,6 @@ Interpreter::Interpreter(std::shared_ptr<const Graph> graph) : graph_(std::move(
 }
 Interpreter::~Interpreter() = default;
 
-namespace {
-
-[[noreturn]] void rethrow_at(const Node& node, std::string_view message, ErrorCode code) {
-  const std::string output = node.outputs().empty() ? "" : fmt::format(" (%{})", node.output()->name());
-  fail(code, "{}{} in layer \"{}\": {}", node.target(), output, node.source().layer, message);
-}
-
-}  // namespace
-
 std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs, const NodeHook* hook) const {
   if (inputs.size() != graph_->inputs().size()) {
     fail(ErrorCode::kInvalidArgument, "the graph takes {} inputs, {} were given", graph_->inputs().size(),
@@ -286,12 +269,8 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs, const
       frame.execute(instruction);
       const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
       (*hook)(*instruction.node, frame.outputs(), elapsed.count());
-    } catch (const c10::Error& error) {
-      rethrow_at(*instruction.node, error.what_without_backtrace(), ErrorCode::kInvalidArgument);
-    } catch (const Error& error) {
-      rethrow_at(*instruction.node, error.what(), error.code());
-    } catch (const std::exception& error) {  // ATen throws a few others: of overflow, of memory
-      rethrow_at(*instruction.node, error.what(), ErrorCode::kInvalidArgument);
+    } catch (const std::exception&) {  // ATen throws a few of its own, too: of overflow, of memory
+      rethrow_at(place_of_node(*instruction.node), ErrorCode::kInvalidArgument);
     }
   }
   std::vector<c10::IValue> results;

@@ -2,6 +2,8 @@
 
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
+
 #include "graph/operands.h"
 
 namespace halftone {
@@ -41,10 +43,35 @@ std::optional<std::string> try_text(const Node& node, std::string_view name) {
   return constant && constant->isString() ? std::optional(constant->toStringRef()) : std::nullopt;
 }
 
+std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  if (given == nullptr) return std::nullopt;
+  if (const auto single = given->as_int()) return std::vector{*single};
+  if (given->list() == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const Argument& item : *given->list()) {
+    const auto number = item.as_int();
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+bool is_absent(const Node& node, std::string_view name) {
+  const Argument* given = node.try_input(name);
+  return given == nullptr || given->is_none();
+}
+
 Value* try_tensor(const Node& node, std::string_view name) {
   const Argument* given = node.try_input(name);
   Value* value = given != nullptr ? given->value() : nullptr;
   return value != nullptr && value->type() == ValueType::kTensor ? value : nullptr;
+}
+
+Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets) {
+  Node* node = value != nullptr ? value->producer() : nullptr;
+  if (node == nullptr) return nullptr;
+  return std::find(targets.begin(), targets.end(), node->target()) != targets.end() ? node : nullptr;
 }
 
 Node* only_user(const Value* value) {

@@ -12,11 +12,7 @@
 namespace halftone {
 
 inline std::shared_ptr<GraphModule> module_from_text(std::string_view text, TensorMap tensors = {}) {
-  auto graph = parse_graph(text);
-  CallSpec call = flat_call(*graph);
-  auto module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), std::move(call));
-  module->name = "test model";
-  return module;
+  return flat_module(parse_graph(text), std::move(tensors), "test model");
 }
 
 }  // namespace halftone

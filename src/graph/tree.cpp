@@ -145,6 +145,40 @@ std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value,
   return leaves;
 }
 
+TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
+  TreeSpec spec;
+  const auto add = [&](const c10::IValue& item) { spec.children.push_back(tree_of(item, leaves)); };
+  if (value.isTuple()) {
+    spec.kind = TreeSpec::Kind::kTuple;
+    spec.type_name = "tuple";
+    for (const c10::IValue& item : value.toTupleRef().elements()) add(item);
+  } else if (value.isGenericDict()) {
+    spec.kind = TreeSpec::Kind::kDict;
+    spec.type_name = "dict";
+    for (const auto& item : value.toGenericDict()) {
+      if (!item.key().isString()) fail(ErrorCode::kInvalidArgument, "a dict with keys that are no strings");
+      spec.keys.push_back(item.key().toStringRef());
+      add(item.value());
+    }
+  } else if (value.isList()) {
+    spec.kind = TreeSpec::Kind::kList;
+    spec.type_name = "list";
+    const auto list = value.toList();
+    for (size_t i = 0; i < list.size(); ++i) add(list.get(i));
+  } else {
+    leaves.push_back(value);
+  }
+  return spec;
+}
+
+FlatArgs flatten_args(const std::vector<c10::IValue>& args) {
+  FlatArgs flat;
+  flat.spec.kind = TreeSpec::Kind::kTuple;
+  flat.spec.type_name = "tuple";
+  for (const c10::IValue& arg : args) flat.spec.children.push_back(tree_of(arg, flat.leaves));
+  return flat;
+}
+
 c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves) {
   if (leaves.size() != spec.leaf_count()) {
     fail(ErrorCode::kInvalidArgument, "a nested value of {} leaves cannot be made from {}", spec.leaf_count(),

@@ -45,6 +45,24 @@ TEST(TreeSpec, FlattensWhatItUnflattens) {
   EXPECT_TRUE(back[3].isNone());
 }
 
+TEST(TreeSpec, ArgumentsAreOneTuple) {
+  c10::impl::GenericDict dict(c10::StringType::get(), c10::AnyType::get());
+  dict.insert("a", c10::IValue(1));
+  dict.insert("b", c10::ivalue::Tuple::create({c10::IValue(2.5), c10::IValue()}));
+  const std::vector<c10::IValue> args = {dict, true};
+  const FlatArgs flat = flatten_args(args);
+  EXPECT_THAT(flat.spec.leaf_paths(), ElementsAre("[0]['a']", "[0]['b'][0]", "[0]['b'][1]", "[1]"));
+  ASSERT_EQ(flat.leaves.size(), 4u);
+  EXPECT_EQ(flat.leaves[1].toDouble(), 2.5);
+  std::vector<c10::IValue> leaves;
+  EXPECT_EQ(tree_of(c10::ivalue::Tuple::create(args), leaves), flat.spec);
+  EXPECT_EQ(flatten(flat.spec, unflatten(flat.spec, flat.leaves), "arguments").size(), 4u);
+  c10::impl::GenericDict numbered(c10::IntType::get(), c10::AnyType::get());
+  numbered.insert(3, c10::IValue(1));
+  EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { flatten_args({numbered}); }),
+              HasSubstr("keys that are no strings"));
+}
+
 TEST(TreeSpec, ListsStayListsOfTheirElements) {
   const auto list_of = [](std::vector<c10::IValue> items) {
     const TreeSpec spec = {Kind::kList, "", {}, std::vector<TreeSpec>(items.size())};

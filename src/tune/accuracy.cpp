@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "capture/module/trace.h"
 #include "graph/text_names.h"
+#include "halftone/tree.h"
 #include "quant/graph/diagnose_difference.h"
 
 namespace halftone {

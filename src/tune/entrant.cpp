@@ -1,13 +1,12 @@
 #include "tune/entrant.h"
 
-#include <c10/util/Exception.h>
-
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "base/errors.h"
-#include "capture/module/trace.h"
+#include "graph/torch_errors.h"
+#include "halftone/tree.h"
 #include "quant/graph/diagnose_difference.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
@@ -123,8 +122,7 @@ void Entrant::validate(const std::vector<Sample>& samples,
 }
 
 std::string short_message(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  std::string text = torch_error != nullptr ? torch_error->what_without_backtrace() : error.what();
+  std::string text = error_text(error);
   text = text.substr(0, text.find('\n'));
   if (text.size() > kMostMessage) text = text.substr(0, kMostMessage) + "…";
   return text;

@@ -104,7 +104,7 @@ void set_worth(SubmoduleReport& each, double least_share) {
 }  // namespace
 
 std::vector<LayerReport> quantizable_layers(const GraphModule& module) {
-  const auto copy = copy_module(module);
+  const auto copy = module.clone();
   QuantizeOptions options;
   options.dry_run = true;
   try {

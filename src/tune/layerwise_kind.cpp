@@ -7,7 +7,6 @@
 #include "base/errors.h"
 #include "halftone/quantize.h"
 #include "halftone/tune_modules.h"
-#include "quant/graph/quantize_graph.h"
 #include "quant/graph/quantized_node.h"
 #include "tune/submodules.h"
 
@@ -56,7 +55,7 @@ class LayerwiseKind final : public BackendKind {
 
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string&) const override {
-    auto module = copy_module(*original);
+    auto module = original->clone();
     if (!overrides_.empty() && !has_quantized_layers(module->graph())) {
       QuantizeOptions options;
       options.overrides = overrides_;

@@ -134,14 +134,14 @@ TEST(ModelHash, DependsOnGraphAndTensors) {
   const auto model = napping_model(1);
   const std::string hash = model_hash(*model);
   EXPECT_EQ(hash.size(), 64U);
-  EXPECT_EQ(model_hash(*copy_module(*model)), hash);
-  const auto heavier = copy_module(*model);
+  EXPECT_EQ(model_hash(*model->clone()), hash);
+  const auto heavier = model->clone();
   heavier->set_tensor("fc.weight", model->tensor("fc.weight") + 1e-6);
   EXPECT_NE(model_hash(*heavier), hash);
-  const auto longer = copy_module(*model);
+  const auto longer = model->clone();
   set_nap(*longer, 2);
   EXPECT_NE(model_hash(*longer), hash);
-  const auto wider = copy_module(*model);
+  const auto wider = model->clone();
   wider->ranges["s0"].max = 65;
   EXPECT_NE(model_hash(*wider), hash);
 }

@@ -25,8 +25,7 @@ constexpr int64_t kMostTimesSample = 4;
 template <typename Change>
 Sample with_changed_leaves(const Sample& sample, Change change) {
   const auto changed = [&](const std::vector<c10::IValue>& values) {
-    std::vector<c10::IValue> leaves;
-    tree_of(c10::ivalue::Tuple::create(values), leaves);
+    std::vector<c10::IValue> leaves = flatten_args(values).leaves;
     for (c10::IValue& leaf : leaves) leaf = change(leaf);
     return with_leaves(values, leaves);
   };
@@ -132,8 +131,7 @@ Sample synthetic_sample(const Sample& sample, uint64_t seed) {
 }
 
 std::vector<c10::IValue> leaves_of(const Sample& sample) {
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
+  std::vector<c10::IValue> leaves = flatten_args(sample.args).leaves;
   for (const auto& [name, value] : sample.kwargs) tree_of(value, leaves);
   return leaves;
 }

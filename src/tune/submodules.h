@@ -6,7 +6,6 @@
 
 #include "halftone/quantize.h"
 #include "halftone/tune_modules.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 

@@ -19,7 +19,6 @@
 #include "base/errors.h"
 #include "graph/test_support.h"
 #include "halftone/tune.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 
@@ -57,7 +56,7 @@ class ChangingKind final : public BackendKind {
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
                      const std::string&) const override {
     ++prepared;
-    auto copy = copy_module(*original);
+    auto copy = original->clone();
     change_(*copy);
     return {copy, nullptr};
   }

@@ -10,8 +10,8 @@
 
 #include "base/errors.h"
 #include "base/json.h"
+#include "graph/torch_errors.h"
 #include "halftone/checkpoint.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/report_json.h"
 
 namespace halftone {
@@ -59,10 +59,8 @@ std::string run_trial(const std::vector<std::string>& args) {
   try {
     try_once(args);
     answer["ok"] = true;
-  } catch (const c10::Error& error) {
-    answer["error"] = error.what_without_backtrace();
   } catch (const std::exception& error) {
-    answer["error"] = error.what();
+    answer["error"] = error_text(error);
   } catch (...) {
     answer["error"] = "something that is no exception was thrown";
   }
@@ -75,7 +73,7 @@ TrialRunner::TrialRunner(const TuneIsolation& isolation, const GraphModule& modu
   folder_ = make_folder();
   unfinished_.emplace_back(folder_.string());
   unfinished_.emplace_back((folder_ / "model.ht").string());
-  const auto copy = copy_module(module);
+  const auto copy = module.clone();
   copy->sample_inputs = flat_inputs(module, sample);
   try {
     save_checkpoint(*copy, (folder_ / "model.ht").string());

@@ -6,7 +6,6 @@
 
 #include "base/errors.h"
 #include "halftone/tune_modules.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
 #include "tune/setup.h"
 
@@ -88,7 +87,7 @@ TuneReport TunableModule::tune(const Strategy& strategy, const TuneOptions& opti
   {
     const TuningSetup setup = set_up(model, recorded, strategy, options);
     const std::unique_lock lock(state_->calling);
-    graph = copy_module(*capture_model(model, setup, options.device));
+    graph = capture_model(model, setup, options.device)->clone();
   }
   TuneOptions of_graph = options;
   of_graph.spec = {};

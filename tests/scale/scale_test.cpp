@@ -23,7 +23,6 @@
 #include "halftone/ptq.h"
 #include "halftone/qconfig.h"
 #include "halftone/quantize.h"
-#include "quant/graph/quantize_graph.h"
 #include "scale/decoder.h"
 
 namespace halftone {
@@ -167,7 +166,7 @@ TEST_F(Scale, QuantizeWithEveryScheme) {
     expect_growth("quantize_ " + scheme.names.front(), [&](const Subject& subject) {
       QuantizeOptions options;
       options.embeddings = true;
-      quantize_(*copy_module(*subject.graph), scheme.config, options);
+      quantize_(*subject.graph->clone(), scheme.config, options);
     });
   }
 }

@@ -8,7 +8,7 @@
 #include "backend/lifecycle/kind_config.h"
 #include "base/errors.h"
 #include "graph/mutation.h"
-#include "quant/graph/quantize_graph.h"
+#include "graph/torch_errors.h"
 
 namespace halftone {
 namespace {
@@ -85,7 +85,7 @@ class AotInductorKind final : public BackendKind {
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
                      const std::string&) const override {
     require_pure(*original);
-    auto module = copy_module(*original);
+    auto module = original->clone();
     auto executor = load(module->graph().clone());
     return {std::move(module), std::move(executor)};
   }
@@ -95,10 +95,8 @@ class AotInductorKind final : public BackendKind {
     try {
       load_whole_torch();
       return std::make_shared<const PackagedGraph>(std::move(graph), config_.package);
-    } catch (const c10::Error& error) {
-      fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error.what_without_backtrace());
     } catch (const std::exception& error) {
-      fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error.what());
+      fail(ErrorCode::kInvalidArgument, "{}: {}", config_.package, error_text(error));
     }
   }
   AotInductorBackendConfig config_;

@@ -3,7 +3,6 @@
 
 #include "backend/lifecycle/kind_config.h"
 #include "backend/torch_script.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
@@ -20,7 +19,7 @@ class PlainKind final : public BackendKind {
   std::string describe_config() const override { return {}; }
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>&,
                      const std::string&) const override {
-    return prepare_(copy_module(*original));
+    return prepare_(original->clone());
   }
 
  private:

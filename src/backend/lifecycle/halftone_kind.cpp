@@ -5,7 +5,6 @@
 
 #include "backend/lifecycle/kind_config.h"
 #include "base/errors.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
@@ -38,7 +37,7 @@ class HalftoneKind final : public BackendKind {
   }
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string&) const override {
-    auto module = weights_ ? lifecycle::quantized_copy(*original, *weights_) : copy_module(*original);
+    auto module = weights_ ? lifecycle::quantized_copy(*original, *weights_) : original->clone();
     return lifecycle::compiled(std::move(module), samples, config_.threads);
   }
 

@@ -11,7 +11,6 @@
 #include "graph/graph_call.h"
 #include "halftone/compile.h"
 #include "halftone/quantize.h"
-#include "quant/graph/quantize_graph.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/report/layer_chooser.h"
 
@@ -70,7 +69,7 @@ ReadyModel compiled(std::shared_ptr<GraphModule> module, const std::vector<Sampl
 }
 
 std::shared_ptr<GraphModule> quantized_copy(const GraphModule& original, const QuantConfig& config) {
-  auto copy = copy_module(original);
+  auto copy = original.clone();
   if (!is_quantized(copy->graph(), config)) quantize_(*copy, config);
   return copy;
 }

@@ -7,10 +7,9 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "capture/module/trace.h"
 #include "graph/graph_call.h"
 #include "halftone/capture_module.h"
-#include "quant/graph/quantize_graph.h"
+#include "halftone/tree.h"
 
 namespace halftone {
 
@@ -23,10 +22,9 @@ namespace {
 
 /// The sizes of all tensors, in order: calls with the same ones need one trace only.
 std::vector<std::vector<int64_t>> sizes_of(const Sample& sample) {
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
+  const FlatArgs flat = flatten_args(sample.args);
   std::vector<std::vector<int64_t>> sizes;
-  for (const c10::IValue& leaf : leaves) {
+  for (const c10::IValue& leaf : flat.leaves) {
     if (leaf.isTensor() && leaf.toTensor().defined()) sizes.push_back(leaf.toTensor().sizes().vec());
   }
   return sizes;
@@ -60,7 +58,7 @@ std::shared_ptr<const GraphModule> copy_source(const GraphModule& graph, const G
     fail(ErrorCode::kInvalidArgument,
          "a captured graph has names and dynamic sizes of its own: GraphSpec must not give any");
   }
-  auto copy = copy_module(graph);
+  auto copy = graph.clone();
   if (!spec.name.empty()) copy->name = spec.name;
   return copy;
 }

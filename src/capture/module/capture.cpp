@@ -12,25 +12,11 @@
 #include "capture/module/listening.h"
 #include "capture/module/trace.h"
 #include "capture/module/unify.h"
+#include "graph/rewrite/unused_inputs.h"
 #include "halftone/capture_module.h"
 
 namespace halftone {
 namespace {
-
-/// Inputs that no node and no output reads or writes and that are the module's own.
-void drop_unused_inputs(Graph& graph, TensorMap& tensors) {
-  std::set<std::string> written;
-  for (const GraphOutput& output : graph.outputs()) {
-    if (output.kind == OutputKind::kBufferMutation) written.insert(output.target);
-  }
-  for (size_t i = graph.inputs().size(); i-- > 0;) {
-    const GraphInput& input = graph.inputs()[i];
-    if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
-    if (written.contains(input.target)) continue;
-    tensors.erase(input.target);
-    graph.erase_input(i);
-  }
-}
 
 bool agree(const c10::IValue& found, const c10::IValue& expected) {
   if (!expected.isTensor() || !expected.toTensor().defined()) return true;
@@ -165,8 +151,7 @@ CaptureOptions find_dynamic(const TraceRequest& request, const std::vector<c10::
 
 /// Other elements in tensors of the same form; nothing if that cannot be had.
 std::optional<std::vector<c10::IValue>> reversed(const std::vector<c10::IValue>& examples) {
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(examples), leaves);
+  std::vector<c10::IValue> leaves = flatten_args(examples).leaves;
   for (c10::IValue& leaf : leaves) {
     if (!leaf.isTensor() || !leaf.toTensor().defined()) continue;
     const at::Tensor plain = leaf.toTensor().detach();
@@ -233,7 +218,7 @@ std::shared_ptr<GraphModule> capture_traced(torch::nn::Module* module, const For
   if (!options.dynamic.empty() || !options.more_examples.empty())
     sizes = trace_sizes(request, examples, options, traces);
   Trace& traced = traces[0];
-  drop_unused_inputs(*traced.graph, traced.tensors);
+  remove_unused_inputs(*traced.graph, traced.tensors);
   lint_or_throw(*traced.graph, "the captured graph");
   auto result =
       std::make_shared<GraphModule>(std::move(traced.graph), std::move(traced.tensors), traced.call);

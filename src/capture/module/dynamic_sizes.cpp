@@ -17,12 +17,6 @@ constexpr size_t kTraces = 4;  // two to solve, one to confirm, one more against
 constexpr size_t kLeastSizes = 3;
 constexpr int64_t kRow = 8;  // neighbouring sizes, so that all remainders of small divisors are seen
 
-std::vector<c10::IValue> leaves_of(const std::vector<c10::IValue>& examples, TreeSpec& spec) {
-  std::vector<c10::IValue> leaves;
-  spec = tree_of(c10::ivalue::Tuple::create(examples), leaves);
-  return leaves;
-}
-
 /// Elements are repeated or left out, so that indices and masks stay valid.
 at::Tensor resized(const at::Tensor& tensor, int64_t dim, int64_t size) {
   if (tensor.size(dim) == size) return tensor;
@@ -35,7 +29,9 @@ class Planner {
   Planner(const std::vector<c10::IValue>& examples, const std::vector<std::string>& names,
           const CaptureOptions& options, TraceCount count)
       : examples_(examples), names_(names), options_(options), count_(count) {
-    leaves_.push_back(leaves_of(examples, spec_));
+    FlatArgs flat = flatten_args(examples);
+    spec_ = std::move(flat.spec);
+    leaves_.push_back(std::move(flat.leaves));
   }
 
   DynamicSizes run() {
@@ -74,9 +70,9 @@ class Planner {
   }
 
   void add_example(const std::vector<c10::IValue>& more) {
-    TreeSpec spec;
-    leaves_.push_back(leaves_of(more, spec));
-    if (!(spec == spec_))
+    FlatArgs flat = flatten_args(more);
+    leaves_.push_back(std::move(flat.leaves));
+    if (!(flat.spec == spec_))
       fail(ErrorCode::kInvalidArgument,
            "CaptureOptions::more_examples: the arguments are nested in another way");
     for (size_t i = 0; i < names_.size(); ++i) {

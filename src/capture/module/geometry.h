@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "graph/rewrite/stored_tensors.h"
 #include "halftone/graph.h"
 
 namespace halftone {
@@ -47,11 +48,7 @@ inline std::vector<int64_t> constant_sizes(const std::vector<SymExpr>& sizes) {
 
 /// Sizes, strides and dtype as a graph keeps them.
 inline TensorMeta tensor_meta(const at::Tensor& tensor) {
-  TensorMeta meta;
-  meta.dtype = tensor.scalar_type();
-  for (const int64_t size : tensor.sizes()) meta.sizes.emplace_back(size);
-  for (const int64_t stride : tensor.strides()) meta.strides.emplace_back(stride);
-  meta.device = tensor.device();
+  TensorMeta meta = meta_of_tensor(tensor);
   meta.requires_grad = tensor.requires_grad();
   return meta;
 }

@@ -111,10 +111,10 @@ class JointTracer {
 
  private:
   void run_forward() {
-    std::vector<c10::IValue> given;
-    result_.call.args = tree_of(c10::ivalue::Tuple::create(examples_), given);
+    FlatArgs given = flatten_args(examples_);
+    result_.call.args = std::move(given.spec);
     result_.call.kwargs.kind = TreeSpec::Kind::kDict;
-    leaves_ = as_leaves(given, request_.gradients);
+    leaves_ = as_leaves(given.leaves, request_.gradients);
     run_.bind_inputs(leaves_, {});
     const std::vector<c10::IValue> args = with_leaves(examples_, leaves_);
     c10::IValue output;

@@ -7,6 +7,7 @@
 #include "capture/module/geometry.h"
 #include "graph/operands.h"
 #include "graph/operators.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone {
 namespace {
@@ -144,8 +145,7 @@ std::string Tape::place(const std::vector<NamedArgument>& inputs) const {
 }
 
 void Tape::attribute_layers() {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph_.nodes()) nodes.push_back(node.get());
+  const std::vector<Node*> nodes = snapshot(graph_);
   std::vector<const std::string*> after(nodes.size(), nullptr);
   const std::string* next = nullptr;
   for (size_t i = nodes.size(); i-- > 0;) {

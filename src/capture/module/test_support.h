@@ -9,10 +9,10 @@
 
 #include <cstring>
 
-#include "capture/module/trace.h"
 #include "capture/module/tracing_key.h"
 #include "graph/test_support.h"
 #include "halftone/capture_module.h"
+#include "halftone/tree.h"
 
 namespace halftone {
 

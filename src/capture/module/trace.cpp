@@ -59,32 +59,6 @@ void refuse_shared_writes(TraceRun& run, const Graph& graph, const std::vector<c
 
 }  // namespace
 
-TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
-  TreeSpec spec;
-  const auto add = [&](const c10::IValue& item) { spec.children.push_back(tree_of(item, leaves)); };
-  if (value.isTuple()) {
-    spec.kind = TreeSpec::Kind::kTuple;
-    spec.type_name = "tuple";
-    for (const c10::IValue& item : value.toTupleRef().elements()) add(item);
-  } else if (value.isGenericDict()) {
-    spec.kind = TreeSpec::Kind::kDict;
-    spec.type_name = "dict";
-    for (const auto& item : value.toGenericDict()) {
-      if (!item.key().isString()) fail(ErrorCode::kInvalidArgument, "a dict with keys that are no strings");
-      spec.keys.push_back(item.key().toStringRef());
-      add(item.value());
-    }
-  } else if (value.isList()) {
-    spec.kind = TreeSpec::Kind::kList;
-    spec.type_name = "list";
-    const auto list = value.toList();
-    for (size_t i = 0; i < list.size(); ++i) add(list.get(i));
-  } else {
-    leaves.push_back(value);
-  }
-  return spec;
-}
-
 std::vector<c10::IValue> with_leaves(const std::vector<c10::IValue>& like,
                                      const std::vector<c10::IValue>& leaves) {
   size_t next = 0;
@@ -105,11 +79,11 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
   TraceRun run(*result.graph, request.module ? ModuleTensors(*request.module) : ModuleTensors(),
                request.module, {.allow = request.allow, .keep_random = request.keep_random});
 
-  std::vector<c10::IValue> given;
-  result.call.args = tree_of(c10::ivalue::Tuple::create(examples), given);
+  FlatArgs given = flatten_args(examples);
+  result.call.args = std::move(given.spec);
   result.call.kwargs.kind = TreeSpec::Kind::kDict;
   // One tensor at two places is two inputs: the next call may give two tensors.
-  const std::vector<c10::IValue> leaves = with_own_memory(given, SameTensor::kSeparate);
+  const std::vector<c10::IValue> leaves = with_own_memory(given.leaves, SameTensor::kSeparate);
   const std::vector<c10::IValue> args = with_leaves(examples, leaves);
   run.bind_inputs(leaves, request.input_names);
   for (const c10::IValue& leaf : leaves) result.inputs.push_back(copy_of(leaf));
@@ -120,7 +94,7 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
     c10::IValue output;
     run.run([&] { output = request.forward(args); });
     result.call.result = tree_of(output, results);
-    refuse_shared_writes(run, *result.graph, given);
+    refuse_shared_writes(run, *result.graph, given.leaves);
     run.set_outputs(results, result.notes);
     run.book().check_memory();
   }

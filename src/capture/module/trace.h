@@ -34,10 +34,6 @@ struct TraceRequest {
 /// Leaves module, examples and random state as they were, even if it throws. Only in a CaptureTurn.
 Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
 
-/// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
-/// are not strings and for objects.
-TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
-
 /// The same nesting, with types kept, and other leaves.
 std::vector<c10::IValue> with_leaves(const std::vector<c10::IValue>& like,
                                      const std::vector<c10::IValue>& leaves);

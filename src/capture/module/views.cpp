@@ -1,39 +1,12 @@
 #include "capture/module/views.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/errors.h"
+#include "graph/op_traits.h"
 
 namespace halftone {
 namespace {
-
-/// Views that show all elements in the same order.
-constexpr std::array<std::string_view, 19> kReshapes = {
-    "aten::view",          "aten::reshape",     "aten::_unsafe_view",        "aten::unsqueeze",
-    "aten::squeeze",       "aten::squeeze.dim", "aten::squeeze.dims",        "aten::flatten.using_ints",
-    "aten::unflatten.int", "aten::view_as",     "aten::reshape_as",          "aten::ravel",
-    "aten::atleast_1d",    "aten::atleast_2d",  "aten::atleast_3d",          "aten::contiguous",
-    "aten::alias",         "aten::detach",      "aten::_reshape_from_tensor"};
-
-constexpr std::array<std::string_view, 13> kPermutations = {"aten::t",
-                                                            "aten::transpose.int",
-                                                            "aten::permute",
-                                                            "aten::numpy_T",
-                                                            "aten::mT",
-                                                            "aten::swapaxes",
-                                                            "aten::swapdims",
-                                                            "aten::movedim.int",
-                                                            "aten::movedim.intlist",
-                                                            "aten::moveaxis.int",
-                                                            "aten::moveaxis.intlist",
-                                                            "aten::matrix_H",
-                                                            "aten::adjoint"};
-
-template <typename List>
-bool contains(const List& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
 
 Argument int_list(const std::vector<int64_t>& numbers) {
   return Argument::List(numbers.begin(), numbers.end());
@@ -126,8 +99,8 @@ ViewCall canonical_view(std::string_view target, const std::vector<NamedArgument
     if (inputs[i].value.value() == parent) view.self = i, direct = true;
   }
   const bool known = target == "aten::select.int" || target == "aten::slice.Tensor" ||
-                     target == "aten::diagonal" || contains(kReshapes, target) ||
-                     contains(kPermutations, target);
+                     target == "aten::diagonal" ||
+                     has_trait(target, OpTrait::kKeepsOrder | OpTrait::kPermutation);
   if (known && direct) return view;
   if (geometry == parent_geometry) return {"aten::alias", {{"self", parent}}};
   if (auto slice = as_slice(parent, parent_geometry, geometry)) return *slice;
@@ -154,9 +127,9 @@ Value* undo_view(Tape& tape, const ViewCall& view, const Geometry& parent_geomet
     return tape.derive("aten::slice_scatter", scatter_inputs(view, parent, child));
   if (view.target == "aten::diagonal")
     return tape.derive("aten::diagonal_scatter", scatter_inputs(view, parent, child));
-  if (contains(kReshapes, view.target))
+  if (has_trait(view.target, OpTrait::kKeepsOrder))
     return tape.derive("aten::reshape", {{"self", child}, {"shape", int_list(parent_geometry.sizes)}});
-  if (contains(kPermutations, view.target)) {
+  if (has_trait(view.target, OpTrait::kPermutation)) {
     const std::vector<int64_t> order = inverse_permutation(parent_geometry, geometry);
     if (order.size() == geometry.sizes.size())
       return tape.derive("aten::permute", {{"self", child}, {"dims", int_list(order)}});

@@ -3,6 +3,7 @@
 #include "compiler/executor/channels_last.h"
 #include "compiler/executor/conv_candidates.h"
 #include "compiler/executor/lower.h"
+#include "compiler/ops/activations.h"
 #include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/fp32_conv/pack.h"
 #include "quant/weight/packing_cache.h"
@@ -49,19 +50,6 @@ class ConvStep final : public Step {
   }
   std::string kernel() const override { return chosen->name; }
 };
-
-ConvActivation conv_activation_named(const std::string& name) {
-  if (name == "none") return ConvActivation::kNone;
-  if (name == "relu") return ConvActivation::kRelu;
-  if (name == "clamp") return ConvActivation::kClamp;
-  if (name == "silu") return ConvActivation::kSilu;
-  if (name == "gelu") return ConvActivation::kGeluErf;
-  if (name == "gelu_tanh") return ConvActivation::kGeluTanh;
-  if (name == "sigmoid") return ConvActivation::kSigmoid;
-  if (name == "hardsigmoid") return ConvActivation::kHardSigmoid;
-  if (name == "hardswish") return ConvActivation::kHardSwish;
-  fail(ErrorCode::kInvalidArgument, "conv has no activation \"{}\"", name);
-}
 
 /// Packed as the kernel wants it, once in a process.
 at::Tensor packed_conv(const kernels::Fp32ConvKernel& kernel, const ConvShape& shape,
@@ -126,7 +114,7 @@ class ConvLowering {
     if (residual && residual->sizes() != c10::IntArrayRef(out)) return refuse("the residual is broadcast");
     if (step_->bias.defined() && step_->bias.sizes() != c10::IntArrayRef{out.at(1)})
       return refuse("the bias is not one number for each channel");
-    step_->activate.kind = conv_activation_named(planner_.constant(node_, "activation").toStringRef());
+    step_->activate.kind = ops::conv_activation(planner_.constant(node_, "activation").toStringRef()).conv;
     if (step_->activate.kind == ConvActivation::kClamp) {
       step_->activate.lo = static_cast<float>(planner_.constant(node_, "lo").toDouble());
       step_->activate.hi = static_cast<float>(planner_.constant(node_, "hi").toDouble());

@@ -1,6 +1,7 @@
 // halftone::fused_linear on the kernels of its format.
 #include "base/errors.h"
 #include "compiler/executor/lower.h"
+#include "compiler/ops/activations.h"
 #include "compiler/ops/formats.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/int8_linear/int8_linear.h"
@@ -117,15 +118,6 @@ class Int8LinearStep final : public Step {
   std::string kernel() const override { return chosen->name; }
 };
 
-Activation activation_named(const std::string& name) {
-  if (name == "none") return Activation::kNone;
-  if (name == "relu") return Activation::kRelu;
-  if (name == "gelu") return Activation::kGeluErf;
-  if (name == "gelu_tanh") return Activation::kGeluTanh;
-  if (name == "silu") return Activation::kSilu;
-  fail(ErrorCode::kInvalidArgument, "fused_linear has no activation \"{}\"", name);
-}
-
 const FusedFormat& format_named(const std::string& name) {
   if (const FusedFormat* format = try_fused_format(name)) return *format;
   fail(ErrorCode::kInvalidArgument, "fused_linear has no format \"{}\"", name);
@@ -186,7 +178,7 @@ class LinearLowering {
       return refuse("scales or zero points of rows are no neighbours");
     format_ = &format_named(planner_.constant(node_, "format").toStringRef());
     attributes_ = planner_.constant(node_, "attributes").toIntVector();
-    output_.activation = activation_named(planner_.constant(node_, "activation").toStringRef());
+    output_.activation = *ops::linear_activation(planner_.constant(node_, "activation").toStringRef()).linear;
     output_.row_format = planner_.constant(node_, "symmetric").toBool() ? RowFormat::kS8 : RowFormat::kU8;
     const char* refusal = format_->refuse != nullptr ? format_->refuse(parts_, attributes_) : nullptr;
     return refusal == nullptr || refuse(refusal);

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 
 #include "base/checked.h"
 #include "base/errors.h"
@@ -19,9 +18,11 @@
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/lower.h"
 #include "compiler/executor/memory.h"
+#include "graph/op_traits.h"
 #include "graph/operand_guards.h"
 #include "graph/operands.h"
 #include "graph/sym_ops.h"
+#include "graph/torch_errors.h"
 
 namespace halftone::compiler {
 
@@ -48,13 +49,6 @@ bool gives_only_numbers(const Node& node) {
   });
 }
 
-/// Operators that look at their operand's sizes and dtype only.
-bool ignores_data(const Node& node) {
-  static const std::set<std::string_view> targets = {"aten::zeros_like", "aten::ones_like", "aten::full_like",
-                                                     "aten::new_zeros",  "aten::new_ones",  "aten::new_full"};
-  return targets.contains(node.target());
-}
-
 }  // namespace
 
 const c10::Argument* try_schema_argument(const Node& node, std::string_view name) {
@@ -75,14 +69,10 @@ std::unique_ptr<Plan> Planner::make() {
   for (const auto& node : graph_.nodes()) {
     try {
       plan_node(*node);
-    } catch (const c10::Error& error) {
-      fail(ErrorCode::kInvalidArgument, "{}: {}", describe(*node), error.what_without_backtrace());
-    } catch (const Error& error) {
-      throw error.with_context(describe(*node));
     } catch (const NotPlannable&) {
       throw;
-    } catch (const std::exception& error) {
-      fail(ErrorCode::kInvalidArgument, "{}: {}", describe(*node), error.what());
+    } catch (const std::exception&) {
+      rethrow_at(describe(*node), ErrorCode::kInvalidArgument);
     }
   }
   plan_results();
@@ -231,7 +221,7 @@ bool Planner::try_fold(const Node& node) {
     if (operand.kind == StepOperand::Kind::kList) return false;
     if (operand.kind == StepOperand::Kind::kConstant) {
       stack.push_back(operand.constant);
-    } else if (ignores_data(node)) {
+    } else if (has_trait(node, OpTrait::kReadsSizesOnly)) {
       stack.emplace_back(at::empty_strided(operand.slot.sizes(), operand.slot.strides(),
                                            at::TensorOptions(operand.slot.dtype())));
     } else if (const at::Tensor tensor = weight(operand.slot); tensor.defined()) {

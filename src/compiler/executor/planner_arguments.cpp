@@ -84,18 +84,9 @@ StepOperand Planner::operand_of(const Argument& argument, const c10::TypePtr& ty
 }
 
 std::vector<StepOperand> Planner::schema_operands(const Node& node) const {
-  std::vector<StepOperand> operands;
-  for (const c10::Argument& expected : node.op()->schema().arguments()) {
-    const Argument* given = node.try_input(expected.name());
-    if (given) {
-      operands.push_back(operand_of(*given, expected.type()));
-    } else if (expected.default_value()) {
-      operands.push_back({.constant = *expected.default_value()});
-    } else {
-      fail(ErrorCode::kInvalidArgument, "{}: operand {} is missing", node.target(), expected.name());
-    }
-  }
-  return operands;
+  return halftone::schema_operands<StepOperand>(
+      node, [&](const Argument& given, const c10::TypePtr& type) { return operand_of(given, type); },
+      [](const c10::IValue& constant, const c10::TypePtr&) { return StepOperand{.constant = constant}; });
 }
 
 std::vector<c10::IValue> Planner::meta_stack(const std::vector<StepOperand>& operands) const {

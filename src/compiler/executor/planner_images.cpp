@@ -1,22 +1,14 @@
 // Planner: memory of channels-last results, either their own or directly where a cat of channels
 // wants them.
 #include <algorithm>
-#include <array>
 
 #include "compiler/executor/channels_last.h"
 #include "compiler/executor/planner.h"
+#include "graph/op_traits.h"
 
 namespace halftone::compiler {
 
 namespace {
-
-/// Operators whose native steps read pixels at any distance from each other.
-bool reads_slices(const Node& node) {
-  constexpr std::array<std::string_view, 8> kReaders = {
-      "halftone::conv",   "aten::cat",        "aten::max_pool2d",          "aten::max_pool3d",
-      "aten::avg_pool2d", "aten::avg_pool3d", "aten::adaptive_avg_pool2d", "aten::mean.dim"};
-  return std::find(kReaders.begin(), kReaders.end(), node.target()) != kReaders.end();
-}
 
 bool is_float_image(const Value* value, size_t rank) {
   return value != nullptr && value->meta() && value->meta()->dtype == at::kFloat &&
@@ -46,8 +38,8 @@ std::optional<int64_t> Planner::channel_in_cat(const Node& cat, const Value* val
 
 Slot Planner::define_image(const Value* value, c10::IntArrayRef sizes) {
   const auto& users = value->users();
-  const bool slices =
-      std::all_of(users.begin(), users.end(), [](const Node* user) { return reads_slices(*user); });
+  const bool slices = std::all_of(users.begin(), users.end(),
+                                  [](const Node* user) { return has_trait(*user, OpTrait::kReadsStrided); });
   for (const Node* user : users) {
     const auto channel = slices ? channel_in_cat(*user, value) : std::nullopt;
     if (!channel) continue;

@@ -9,9 +9,11 @@
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
 #include "compiler/executor/guarded_memory.h"
+#include "compiler/executor/planner.h"
 #include "compiler/executor/worker_pools.h"
 #include "graph/aten_splitter.h"
 #include "graph/dtype_text.h"
+#include "graph/torch_errors.h"
 
 namespace halftone::compiler {
 
@@ -63,10 +65,6 @@ void bind_new_output(const Plan& plan, const PlannedOutput& output, Frame& frame
   put(frame, index, at::empty_strided({elements}, {1}, at::TensorOptions(buffer.dtype)));
 }
 
-[[noreturn]] void rethrow_at(const Node& node, std::string_view message, ErrorCode code) {
-  fail(code, "{} in layer \"{}\": {}", node.target(), node.source().layer, message);
-}
-
 void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
   try {
     if (!hook) {
@@ -77,12 +75,8 @@ void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
     step.run(frame);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     (*hook)(*step.node, {}, elapsed.count());
-  } catch (const c10::Error& error) {
-    rethrow_at(*step.node, error.what_without_backtrace(), ErrorCode::kInvalidArgument);
-  } catch (const Error& error) {
-    rethrow_at(*step.node, error.what(), error.code());
-  } catch (const std::exception& error) {
-    rethrow_at(*step.node, error.what(), ErrorCode::kInvalidArgument);
+  } catch (const std::exception&) {
+    rethrow_at(describe(*step.node), ErrorCode::kInvalidArgument);
   }
 }
 

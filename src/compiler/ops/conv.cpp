@@ -1,27 +1,17 @@
 // halftone::conv
 #include <ATen/TensorOperators.h>
-#include <ATen/ops/clamp.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
-#include <ATen/ops/hardsigmoid.h>
-#include <ATen/ops/hardswish.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/sigmoid.h>
-#include <ATen/ops/silu.h>
 
 #include <algorithm>
-#include <array>
 
 #include "base/errors.h"
+#include "compiler/ops/activations.h"
 #include "compiler/ops/kernels.h"
 
 namespace halftone::ops {
 namespace {
-
-constexpr std::array<std::string_view, 9> kConvActivations = {
-    "none", "relu", "clamp", "gelu", "gelu_tanh", "silu", "hardswish", "sigmoid", "hardsigmoid"};
 
 /// Whatever a formula divides by or a kernel walks by.
 void check_conv_numbers(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {
@@ -60,21 +50,7 @@ void check_conv(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers
            numbers.size(), dims);
   }
   check_conv_numbers(x, weight, how);
-  const std::string_view name(how.activation.data(), how.activation.size());
-  if (std::find(kConvActivations.begin(), kConvActivations.end(), name) == kConvActivations.end())
-    fail(ErrorCode::kInvalidArgument, "halftone::conv: unknown activation \"{}\"", name);
-}
-
-at::Tensor activate_conv(const at::Tensor& y, const ConvNumbers& how) {
-  if (how.activation == "relu") return at::relu(y);
-  if (how.activation == "clamp") return at::clamp(y, how.lo, how.hi);
-  if (how.activation == "gelu") return at::gelu(y);
-  if (how.activation == "gelu_tanh") return at::gelu(y, "tanh");
-  if (how.activation == "silu") return at::silu(y);
-  if (how.activation == "hardswish") return at::hardswish(y);
-  if (how.activation == "sigmoid") return at::sigmoid(y);
-  if (how.activation == "hardsigmoid") return at::hardsigmoid(y);
-  return y;
+  conv_activation(how.activation);  // refuses a name that is unknown
 }
 
 std::vector<c10::SymInt> conv_sizes(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {
@@ -117,7 +93,7 @@ at::Tensor conv_cpu(const at::Tensor& x, const at::Tensor& weight, const Optiona
           ? at::convolution(x, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
           : at::convolution(padded(x, padding), weight, bias, stride, zeros, dilation, false, zeros, groups);
   if (residual) y = y + *residual;
-  return activate_conv(y, how).movedim(1, -1).contiguous().movedim(-1, 1);
+  return conv_activation(how.activation).apply(y, lo, hi).movedim(1, -1).contiguous().movedim(-1, 1);
 }
 
 at::Tensor conv_meta(const at::Tensor& x, const at::Tensor& weight, const OptionalTensor&,

@@ -2,13 +2,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
-#include <ATen/ops/relu.h>
-#include <ATen/ops/silu.h>
 
 #include "base/errors.h"
+#include "compiler/ops/activations.h"
 #include "compiler/ops/formats.h"
 #include "compiler/ops/kernels.h"
 
@@ -17,19 +15,6 @@ namespace {
 
 std::string_view text(c10::string_view view) {
   return {view.data(), view.size()};
-}
-
-bool is_activation(std::string_view name) {
-  return name == "none" || name == "relu" || name == "gelu" || name == "gelu_tanh" || name == "silu";
-}
-
-at::Tensor activate(const at::Tensor& y, std::string_view activation) {
-  if (activation == "none") return y;
-  if (activation == "relu") return at::relu(y);
-  if (activation == "gelu") return at::gelu(y);
-  if (activation == "gelu_tanh") return at::gelu(y, "tanh");
-  if (activation == "silu") return at::silu(y);
-  fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: unknown activation \"{}\"", activation);
 }
 
 const FusedFormat& checked_format(std::string_view name, size_t parts, size_t attributes) {
@@ -120,7 +105,7 @@ FusedLinearResult fused_linear_cpu(const at::Tensor& x, const OptionalTensor& x_
   const bool quantized = check_rows(x, x_scale, x_zero_point, how, attributes);
   at::Tensor y = quantized ? int8_rows_linear({x, *x_scale, *x_zero_point}, weight, bias)
                            : plain_linear(how, x, weight, bias, attributes);
-  y = activate(y, text(activation));
+  y = linear_activation(text(activation)).apply(y, 0, 0);
   if (residual) y = y + *residual;
   y = y.contiguous();
   auto [q, scale, zero_point] = quantize_rows_cpu(y, symmetric);
@@ -133,8 +118,7 @@ FusedLinearResult fused_linear_meta(const at::Tensor& x, const OptionalTensor& x
                                     c10::string_view format, at::IntArrayRef attributes,
                                     c10::string_view activation, bool symmetric) {
   const FusedFormat& how = checked_format(text(format), weight.size(), attributes.size());
-  if (!is_activation(text(activation)))
-    fail(ErrorCode::kInvalidArgument, "halftone::fused_linear: unknown activation \"{}\"", text(activation));
+  linear_activation(text(activation));  // refuses a name that is unknown
   const bool quantized = check_rows(x, x_scale, x_zero_point, how, attributes);
   const at::Tensor rows = quantized ? at::empty_symint(x.sym_sizes(), x.options().dtype(at::kFloat)) : x;
   at::Tensor y = plain_linear(how, rows, weight, bias, attributes);

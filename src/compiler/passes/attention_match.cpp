@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

@@ -2,10 +2,10 @@
 // contiguous again (fuse_conv). Here those copies move down the graph: through operators that work in either
 // layout and keep it, past those that do not show it, and away where the next convolution reads. What is left
 // stands before results and before operators that this pass does not know.
-#include <map>
-
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/op_traits.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {
@@ -18,73 +18,13 @@ enum class Passage {
   kReduction,  ///< over all spatial dimensions: the layout is gone
 };
 
-const std::map<std::string_view, Passage>& passages() {
-  using enum Passage;
-  static const std::map<std::string_view, Passage> table = {
-      {"aten::relu", kPointwise},
-      {"aten::silu", kPointwise},
-      {"aten::gelu", kPointwise},
-      {"aten::sigmoid", kPointwise},
-      {"aten::tanh", kPointwise},
-      {"aten::hardtanh", kPointwise},
-      {"aten::relu6", kPointwise},
-      {"aten::hardswish", kPointwise},
-      {"aten::hardsigmoid", kPointwise},
-      {"aten::leaky_relu", kPointwise},
-      {"aten::elu", kPointwise},
-      {"aten::mish", kPointwise},
-      {"aten::softplus", kPointwise},
-      {"aten::clamp", kPointwise},
-      {"aten::clamp_min", kPointwise},
-      {"aten::clamp_max", kPointwise},
-      {"aten::neg", kPointwise},
-      {"aten::abs", kPointwise},
-      {"aten::exp", kPointwise},
-      {"aten::add.Tensor", kPointwise},
-      {"aten::sub.Tensor", kPointwise},
-      {"aten::mul.Tensor", kPointwise},
-      {"aten::div.Tensor", kPointwise},
-      {"aten::add.Scalar", kPointwise},
-      {"aten::sub.Scalar", kPointwise},
-      {"aten::mul.Scalar", kPointwise},
-      {"aten::div.Scalar", kPointwise},
-      {"aten::maximum", kPointwise},
-      {"aten::minimum", kPointwise},
-      {"aten::max_pool1d", kWindow},
-      {"aten::max_pool2d", kWindow},
-      {"aten::max_pool2d_with_indices", kWindow},
-      {"aten::max_pool3d", kWindow},
-      {"aten::max_pool3d_with_indices", kWindow},
-      {"aten::avg_pool1d", kWindow},
-      {"aten::avg_pool2d", kWindow},
-      {"aten::avg_pool3d", kWindow},
-      {"aten::adaptive_avg_pool1d", kWindow},
-      {"aten::adaptive_avg_pool2d", kWindow},
-      {"aten::_adaptive_avg_pool2d", kWindow},
-      {"aten::adaptive_avg_pool3d", kWindow},
-      {"aten::_adaptive_avg_pool3d", kWindow},
-      {"aten::adaptive_max_pool1d", kWindow},
-      {"aten::adaptive_max_pool2d", kWindow},
-      {"aten::adaptive_max_pool3d", kWindow},
-      {"aten::upsample_nearest2d", kWindow},
-      {"aten::upsample_nearest2d.vec", kWindow},
-      {"aten::upsample_bilinear2d", kWindow},
-      {"aten::upsample_bilinear2d.vec", kWindow},
-      {"aten::batch_norm", kWindow},
-      {"aten::_native_batch_norm_legit_no_training", kWindow},
-      {"aten::group_norm", kWindow},
-      {"aten::constant_pad_nd", kWindow},
-      {"aten::cat", kCat},
-      {"aten::mean.dim", kReduction},
-      {"aten::sum.dim_IntList", kReduction},
-      {"aten::amax", kReduction},
-  };
-  return table;
-}
-
 std::optional<Passage> try_passage(const Node& node) {
-  const auto found = passages().find(node.target());
-  return found == passages().end() ? std::nullopt : std::optional(found->second);
+  const OpTraits traits = traits_of(node.target());
+  if (!traits.any_of(OpTrait::kChannelsLast)) return std::nullopt;
+  if (traits.any_of(OpTrait::kElementwise)) return Passage::kPointwise;
+  if (traits.any_of(OpTrait::kWindow)) return Passage::kWindow;
+  if (traits.any_of(OpTrait::kConcatenates)) return Passage::kCat;
+  return traits.any_of(OpTrait::kReduces) ? std::optional(Passage::kReduction) : std::nullopt;
 }
 
 /// What a copy that makes contiguous reads, where that has its channels last; nullptr for all else.

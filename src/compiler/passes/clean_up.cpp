@@ -3,41 +3,15 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include <algorithm>
-#include <array>
 
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/view_chains.h"
+#include "graph/op_traits.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {
-
-constexpr std::array<std::string_view, 5> kDropouts = {"aten::dropout", "aten::feature_dropout",
-                                                       "aten::alpha_dropout", "aten::feature_alpha_dropout",
-                                                       "aten::native_dropout"};
-constexpr std::array<std::string_view, 3> kAliases = {"aten::detach", "aten::alias", "aten::lift_fresh"};
-// The result has the operand's elements in their order, seen with other sizes: with the same sizes it is the
-// operand.
-constexpr std::array<std::string_view, 15> kViews = {"aten::view",
-                                                     "aten::_unsafe_view",
-                                                     "aten::reshape",
-                                                     "aten::expand",
-                                                     "aten::flatten.using_ints",
-                                                     "aten::unflatten.int",
-                                                     "aten::squeeze",
-                                                     "aten::squeeze.dim",
-                                                     "aten::squeeze.dims",
-                                                     "aten::narrow",
-                                                     "aten::view_as",
-                                                     "aten::reshape_as",
-                                                     "aten::expand_as",
-                                                     "aten::broadcast_to",
-                                                     "aten::slice.Tensor"};
-constexpr std::array<std::string_view, 6> kCopies = {"aten::clone",       "aten::_to_copy",
-                                                     "aten::contiguous",  "aten::lift_fresh_copy",
-                                                     "aten::detach_copy", "aten::alias_copy"};
-constexpr std::array<std::string_view, 5> kCasts = {"aten::to.dtype", "aten::to.dtype_layout",
-                                                    "aten::to.device", "aten::to.other", "aten::type_as"};
 
 bool drops_nothing(const Node& node) {
   const auto training = try_flag(node, "train");
@@ -89,18 +63,18 @@ bool changes_nothing(const Node& node, const Value* x, const AliasSets& aliases)
   for (size_t i = 1; i < node.outputs().size(); ++i) {
     if (!node.output(i)->users().empty()) return false;
   }
-  if (is_one_of(node, kDropouts)) {
+  if (has_trait(node, OpTrait::kDropout)) {
     return drops_nothing(node) && (!node.is("aten::native_dropout") || aliases.may_merge(node.output(), x));
   }
-  if (is_one_of(node, kAliases)) return true;
-  if (is_one_of(node, kViews)) {
+  if (has_trait(node, OpTrait::kAlias)) return true;
+  if (has_trait(node, OpTrait::kSizesDecide)) {
     if (node.is("aten::slice.Tensor") && try_number(node, "step") != 1.0) return false;
     return same_sizes(node.output(), x);
   }
-  if (is_one_of(node, kCasts))
+  if (has_trait(node, OpTrait::kCopy)) return is_needless_copy(node, x, aliases);
+  if (has_trait(node, OpTrait::kCast))
     return keeps_type(node, x) && !asks_for_format(node) && try_flag(node, "copy").value_or(false) == false &&
            x->meta()->device == node.output()->meta()->device;
-  if (is_one_of(node, kCopies)) return is_needless_copy(node, x, aliases);
   return is_identity_permutation(node, rank(x));
 }
 
@@ -135,7 +109,7 @@ bool rewrite_clean_up(PassContext& context) {
       if (x == nullptr || x->type() != ValueType::kTensor || node->output()->type() != ValueType::kTensor)
         continue;
       if (node->output()->users().empty() || !changes_nothing(*node, x, aliases)) continue;
-      const bool copies = is_one_of(*node, kCopies) || node->is("aten::native_dropout");
+      const bool copies = has_trait(*node, OpTrait::kCopy) || node->is("aten::native_dropout");
       context.graph.replace_all_uses(node->output(), x);
       ++removed;
       // The sets are those of the graph as it was: two returned copies of one value must not both become it

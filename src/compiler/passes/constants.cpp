@@ -2,6 +2,7 @@
 
 #include "compiler/passes/alias.h"
 #include "graph/mutation.h"
+#include "graph/rewrite/stored_tensors.h"
 
 namespace halftone::compiler {
 
@@ -35,13 +36,7 @@ Value* Constants::add(const std::string& hint, at::Tensor tensor) {
   std::string target = "compiled." + hint;
   for (int suffix = 1; context_.tensors.contains(target); ++suffix)
     target = fmt::format("compiled.{}_{}", hint, suffix);
-  TensorMeta meta;
-  meta.dtype = tensor.scalar_type();
-  meta.device = tensor.device();
-  meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
-  Value* value =
-      context_.graph.add_input({hint, ValueType::kTensor, std::move(meta)}, InputKind::kConstant, target);
+  Value* value = add_stored_input(context_.graph, hint, InputKind::kConstant, target, tensor);
   context_.tensors[target] = std::move(tensor);
   values_.insert(value);
   return value;

@@ -8,7 +8,8 @@
 
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

@@ -1,7 +1,8 @@
 // fuse_activation: relu, gelu and silu (also spelled x · sigmoid(x)) of a linear whose result has no other
 // reader.
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

@@ -2,7 +2,8 @@
 #include <limits>
 
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

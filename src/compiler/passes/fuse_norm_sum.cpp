@@ -1,6 +1,7 @@
 // fuse_norm_sum: a norm adds the two tensors whose sum it reads, and gives the sum to its other readers.
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

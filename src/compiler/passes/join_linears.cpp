@@ -11,8 +11,9 @@
 #include "compiler/ops/formats.h"
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/view_chains.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

@@ -4,42 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "graph/text_names.h"
-
 namespace halftone::compiler {
-
-std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name) {
-  const Argument* given = node.try_input(name);
-  if (given == nullptr) return std::nullopt;
-  if (const auto single = given->as_int()) return std::vector{*single};
-  if (given->list() == nullptr) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (const Argument& item : *given->list()) {
-    const auto number = item.as_int();
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  return numbers;
-}
-
-bool is_absent(const Node& node, std::string_view name) {
-  const Argument* given = node.try_input(name);
-  return given == nullptr || given->is_none();
-}
-
-Argument optional_tensor(Value* value) {
-  return value != nullptr ? Argument(value) : Argument();
-}
-
-Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets) {
-  Node* node = value != nullptr ? value->producer() : nullptr;
-  if (node == nullptr) return nullptr;
-  return std::find(targets.begin(), targets.end(), node->target()) != targets.end() ? node : nullptr;
-}
-
-size_t rank(const Value* value) {
-  return value->meta() ? value->meta()->sizes.size() : 0;
-}
 
 bool is_float(const Value* value) {
   return value != nullptr && value->meta() && value->meta()->dtype == c10::ScalarType::Float &&
@@ -111,27 +76,6 @@ bool is_channels_last(const Value* value) {
 
 int64_t positive_dim(int64_t dim, size_t rank) {
   return dim < 0 ? dim + static_cast<int64_t>(rank) : dim;
-}
-
-TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes) {
-  TensorMeta meta;
-  meta.dtype = dtype;
-  meta.strides = contiguous_strides(sizes).value_or(std::vector<SymExpr>{});
-  meta.sizes = std::move(sizes);
-  return meta;
-}
-
-TensorMeta channels_last_meta(c10::ScalarType dtype, const std::vector<SymExpr>& sizes) {
-  const std::vector<size_t> order = memory_order(sizes.size(), true);
-  std::vector<SymExpr> turned;
-  for (const size_t i : order) turned.push_back(sizes[i]);
-  const TensorMeta straight = contiguous_meta(dtype, std::move(turned));
-  TensorMeta meta;
-  meta.dtype = dtype;
-  meta.sizes = sizes;
-  meta.strides.resize(straight.strides.size());
-  for (size_t i = 0; i < meta.strides.size(); ++i) meta.strides[order[i]] = straight.strides[i];
-  return meta;
 }
 
 SymExpr rows_of(const std::vector<SymExpr>& sizes) {

@@ -11,23 +11,15 @@
 
 #include "compiler/passes/pass.h"
 #include "graph/read_node.h"
+#include "graph/rewrite/layout.h"
 
 namespace halftone::compiler {
-
-/// A list of constant integers, or one; nothing if it is something else.
-std::optional<std::vector<int64_t>> try_integers(const Node& node, std::string_view name);
-bool is_absent(const Node& node, std::string_view name);  ///< None or not given
-/// As an argument for a new node: the value, or None.
-Argument optional_tensor(Value* value);
 
 template <size_t N>
 bool is_one_of(const Node& node, const std::array<std::string_view, N>& targets) {
   return std::find(targets.begin(), targets.end(), node.target()) != targets.end();
 }
-/// The node behind a value if it has that target; nullptr otherwise.
-Node* try_producer(const Value* value, std::initializer_list<std::string_view> targets);
 
-size_t rank(const Value* value);    ///< 0 if nothing is known
 bool is_float(const Value* value);  ///< a float32 tensor on the CPU, of known sizes
 /// Equal for every value of the symbols: the same structure, or the same number under several bindings.
 bool same(const SymExpr& a, const SymExpr& b);
@@ -37,10 +29,6 @@ bool is_contiguous(const Value* value);  ///< strides are known to be
 bool is_channels_last(const Value* value);
 /// Not counting from the end.
 int64_t positive_dim(int64_t dim, size_t rank);
-/// Sizes and strides of a contiguous tensor.
-TensorMeta contiguous_meta(c10::ScalarType dtype, std::vector<SymExpr> sizes);
-/// The same with the channels, dimension 1, neighbours in memory: [n, …, c]. At least three sizes.
-TensorMeta channels_last_meta(c10::ScalarType dtype, const std::vector<SymExpr>& sizes);
 /// Product of all sizes but the last.
 SymExpr rows_of(const std::vector<SymExpr>& sizes);
 /// For q, scale and zero_point of rows like `meta`.

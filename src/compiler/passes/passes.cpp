@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "compiler/ops/ops.h"
 #include "compiler/passes/alias.h"
+#include "graph/rewrite/run_rewrite.h"
 
 namespace halftone::compiler {
 
@@ -57,25 +58,6 @@ std::span<const Pass> all_passes() {
   return passes;
 }
 
-namespace {
-
-/// Graphs from files hold constants and numbers of any sizes; what torch refuses to compute with them is the
-/// file's fault.
-bool rewrite_or_throw(const Pass& pass, PassContext& context) {
-  try {
-    return pass.rewrite(context);
-  } catch (const c10::Error& error) {
-    fail(ErrorCode::kInvalidArgument, "the pass {} cannot take this graph: {}", pass.name,
-         error.what_without_backtrace());
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    fail(ErrorCode::kInvalidArgument, "the pass {} cannot take this graph: {}", pass.name, error.what());
-  }
-}
-
-}  // namespace
-
 void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, SymbolRange>& ranges,
                 const std::vector<std::string>& disabled, std::vector<std::string>& log) {
   register_fused_operators();
@@ -94,15 +76,11 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       context.note("switched off");
       continue;
     }
-    if (!rewrite_or_throw(pass, context)) {
+    if (!run_rewrite(graph, pass.name, [&] { return pass.rewrite(context); })) {
       context.note("found nothing");
       continue;
     }
-    graph.erase_dead_nodes();
     context.mutates = context.mutates && AliasSets(graph).any_written();
-    const std::vector<std::string> problems = lint(graph);
-    if (!problems.empty())
-      fail(ErrorCode::kInternal, "the pass {} broke the graph: {}", pass.name, problems.front());
   }
 }
 

@@ -4,7 +4,8 @@
 #include <map>
 
 #include "compiler/ops/formats.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

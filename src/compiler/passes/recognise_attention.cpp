@@ -7,8 +7,9 @@
 
 #include "compiler/passes/alias.h"
 #include "compiler/passes/attention_match.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
 #include "compiler/passes/view_chains.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {

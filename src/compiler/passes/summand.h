@@ -1,7 +1,8 @@
 // Sums of a product, a linear or a convolution, that can add for itself.
 #pragma once
 
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 

@@ -11,30 +11,19 @@
 
 #include "base/errors.h"
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/op_traits.h"
 #include "graph/operands.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 namespace {
 
-// The same elements in the same order, with other sizes.
-bool is_reshape(const Node& node) {
-  constexpr std::array<std::string_view, 10> kTargets = {
-      "aten::view",          "aten::_unsafe_view", "aten::reshape",     "aten::flatten.using_ints",
-      "aten::unflatten.int", "aten::squeeze",      "aten::squeeze.dim", "aten::squeeze.dims",
-      "aten::unsqueeze",     "aten::reshape_as"};
-  return std::find(kTargets.begin(), kTargets.end(), node.target()) != kTargets.end();
-}
-
-bool may_copy(const Node& node) {
-  return node.is("aten::reshape") || node.is("aten::flatten.using_ints") || node.is("aten::reshape_as");
-}
-
 Value* earlier_of_same_sizes(const Value* value, const AliasSets& aliases) {
   bool pure = true;
   Value* found = nullptr;
-  for (const Node* node = value->producer(); node != nullptr && is_reshape(*node);) {
-    pure = pure && !may_copy(*node);
+  for (const Node* node = value->producer(); node != nullptr && has_trait(*node, OpTrait::kReshape);) {
+    pure = pure && !has_trait(*node, OpTrait::kMayCopy);
     Value* x = node->input(0).value();
     if (x == nullptr || x->type() != ValueType::kTensor) break;
     if (same_sizes(x, value) && (pure || (is_contiguous(x) && !aliases.is_user_input(x)))) found = x;
@@ -49,7 +38,8 @@ size_t collapse_views(Graph& graph) {
   size_t collapsed = 0;
   const AliasSets aliases(graph);
   for (Node* node : snapshot(graph)) {
-    if (node->op() == nullptr || !is_reshape(*node) || node->output()->users().empty()) continue;
+    if (node->op() == nullptr || !has_trait(*node, OpTrait::kReshape) || node->output()->users().empty())
+      continue;
     Value* earlier = earlier_of_same_sizes(node->output(), aliases);
     if (earlier == nullptr) continue;
     graph.replace_all_uses(node->output(), earlier);

@@ -3,7 +3,8 @@
 #include <array>
 
 #include "compiler/passes/alias.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {
 

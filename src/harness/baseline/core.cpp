@@ -7,7 +7,6 @@
 
 #include <algorithm>
 
-#include "backend/graph_case.h"
 #include "graph/mutation.h"
 #include "graph/text_names.h"
 #include "harness/baseline/rewrites.h"
@@ -50,7 +49,7 @@ std::shared_ptr<const GraphModule> with_rewrites(const std::shared_ptr<const Gra
                                                  const BaselineOptions& options,
                                                  std::vector<std::string>& notes) {
   if (options.fuse_int_mm_with_mul && options.mixed_mm) return module;
-  auto copy = module_like(*module, module->graph().clone(), *module->tensors());
+  auto copy = module->with_flat_graph(module->graph().clone(), *module->tensors());
   if (!options.fuse_int_mm_with_mul) separate_int_products(*copy, notes);
   if (!options.mixed_mm) dequantize_weights(*copy, notes);
   lint_or_throw(copy->graph(), "baseline");

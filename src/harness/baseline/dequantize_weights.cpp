@@ -3,7 +3,8 @@
 
 #include <map>
 
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 #include "halftone/weight_format.h"
 #include "harness/baseline/rewrites.h"
 #include "quant/graph/quantized_node.h"
@@ -37,11 +38,10 @@ class WeightDequantizer {
     const std::optional<TensorMeta> result = linear.output()->meta();
     std::optional<TensorMeta> floats = result;
     if (floats) floats->dtype = at::kFloat;
-    Value* y = insert(linear, "aten::linear",
-                      {{"input", as(x, at::kFloat)},
-                       {"weight", weight},
-                       {"bias", compiler::optional_tensor(as(bias, at::kFloat))}},
-                      floats);
+    Value* y = insert(
+        linear, "aten::linear",
+        {{"input", as(x, at::kFloat)}, {"weight", weight}, {"bias", optional_tensor(as(bias, at::kFloat))}},
+        floats);
     const c10::ScalarType dtype = result ? result->dtype : x->meta() ? x->meta()->dtype : at::kFloat;
     if (dtype != at::kFloat) y = as(y, dtype);
     graph_.replace_all_uses(linear.output(), y);
@@ -78,7 +78,7 @@ class WeightDequantizer {
     Value*& known = made_[base];
     if (known != nullptr) return known;
     const std::string name = part_name(base, "dequantized");
-    TensorMeta meta = compiler::contiguous_meta(at::kFloat, {quantized.layer.n, quantized.layer.k});
+    TensorMeta meta = contiguous_meta(at::kFloat, {quantized.layer.n, quantized.layer.k});
     module_.put_tensor(name, weight.format->dequantize(weight).contiguous());
     known = graph_.add_input({linear.output()->name() + "_weight", ValueType::kTensor, std::move(meta)},
                              InputKind::kParameter, name);
@@ -105,7 +105,7 @@ std::string why_it_keeps_its_weight(const Node& linear) {
 void dequantize_weights(GraphModule& module, std::vector<std::string>& notes) {
   WeightDequantizer dequantizer(module);
   size_t done = 0;
-  for (Node* node : compiler::snapshot(module.graph())) {
+  for (Node* node : snapshot(module.graph())) {
     const auto quantized = try_quantized_node(*node);
     if (!quantized || quantized->layer.kind != "linear" || !is_weight_only(quantized->config)) continue;
     if (const std::string why = why_it_keeps_its_weight(*node); !why.empty()) {

@@ -16,12 +16,12 @@ std::string linear_words(const Node& node) {
   const std::string activation = try_text(node, "activation").value_or("none");
   std::string words = format == "fp32" ? "linear" : format + " linear";
   if (activation != "none") words += "+" + activation;
-  if (!compiler::is_absent(node, "residual")) words += "+residual";
+  if (!is_absent(node, "residual")) words += "+residual";
   return gives_quantized_rows(node, 1) ? words + "+quantize" : words;
 }
 
 std::string norm_words(const Node& node) {
-  std::string words = compiler::is_absent(node, "residual") ? "" : "add+";
+  std::string words = is_absent(node, "residual") ? "" : "add+";
   words += try_text(node, "kind").value_or("layer") + "_norm";
   return gives_quantized_rows(node, 2) ? words + "+quantize" : words;
 }

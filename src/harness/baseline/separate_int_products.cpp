@@ -1,6 +1,7 @@
 // separate_int_products(): the rewrite for fuse_int_mm_with_mul off.
 #include "compiler/ops/ops.h"
-#include "compiler/passes/rewrite.h"
+#include "compiler/passes/match.h"
+#include "graph/rewrite/edit.h"
 #include "harness/baseline/rewrites.h"
 
 namespace halftone::baseline {
@@ -29,16 +30,15 @@ class IntProductWriter {
     const Node* rows =
         graph_.insert(&linear_, "halftone::quantize_rows", {{"x", x}, {"symmetric", symmetric}},
                       compiler::quantized_specs(x->name(), *x->meta(), symmetric), linear_.source());
-    Value* integers = add("halftone::int_mm", "int",
-                          {{"q", rows->output(0)},
-                           {"zero_point", rows->output(2)},
-                           {"weight", compiler::operand(linear_, "weight")}},
-                          compiler::contiguous_meta(at::kInt, result.sizes));
-    const TensorMeta floats = compiler::contiguous_meta(at::kFloat, result.sizes);
+    Value* integers =
+        add("halftone::int_mm", "int",
+            {{"q", rows->output(0)}, {"zero_point", rows->output(2)}, {"weight", operand(linear_, "weight")}},
+            contiguous_meta(at::kInt, result.sizes));
+    const TensorMeta floats = contiguous_meta(at::kFloat, result.sizes);
     // The kernel's order of roundings: both scales first, then the sums, then the bias.
     Value* scales =
         add("aten::mul.Tensor", "scales",
-            {{"self", per_row(rows->output(1), x)}, {"other", compiler::operand(linear_, "scale")}}, floats);
+            {{"self", per_row(rows->output(1), x)}, {"other", operand(linear_, "scale")}}, floats);
     Value* y = add("aten::mul.Tensor", "scaled",
                    {{"self", converted(integers, at::kFloat)}, {"other", scales}}, floats);
     if (Value* bias = try_tensor(linear_, "bias")) {
@@ -62,7 +62,7 @@ class IntProductWriter {
 
   Value* converted(Value* value, c10::ScalarType dtype) {
     return add("aten::to.dtype", "as", {{"self", value}, {"dtype", dtype}},
-               compiler::contiguous_meta(dtype, value->meta()->sizes));
+               contiguous_meta(dtype, value->meta()->sizes));
   }
 
   /// scale [rows] as [..., 1], x being [..., k].
@@ -82,7 +82,7 @@ class IntProductWriter {
     sizes.back() = SymExpr(1);
     arguments.emplace_back(int64_t{1});
     return add("aten::view", "row_scale", {{"self", scale}, {"size", std::move(arguments)}},
-               compiler::contiguous_meta(at::kFloat, std::move(sizes)));
+               contiguous_meta(at::kFloat, std::move(sizes)));
   }
 
   Node& linear_;
@@ -95,7 +95,7 @@ void separate_int_products(GraphModule& module, std::vector<std::string>& notes)
   register_fused_operators();
   register_int_mm();
   size_t done = 0;
-  for (Node* node : compiler::snapshot(module.graph())) {
+  for (Node* node : snapshot(module.graph())) {
     if (!node->is("halftone::int8_linear")) continue;
     IntProductWriter writer(*node);
     if (const std::string why = writer.refusal(); !why.empty()) {

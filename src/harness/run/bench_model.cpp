@@ -3,9 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/errors.h"
-#include "capture/module/trace.h"
 #include "halftone/capture_module.h"
 #include "halftone/open_model.h"
+#include "halftone/tree.h"
 #include "harness/run/job.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
@@ -22,8 +22,7 @@ const BenchModelInfo& info_of(const std::string& name) {
 }
 
 int64_t batch_of(const Sample& sample) {
-  std::vector<c10::IValue> leaves;
-  tree_of(c10::ivalue::Tuple::create(sample.args), leaves);
+  std::vector<c10::IValue> leaves = flatten_args(sample.args).leaves;
   for (const auto& [name, value] : sample.kwargs) tree_of(value, leaves);
   for (const c10::IValue& leaf : leaves)
     if (leaf.isTensor() && leaf.toTensor().dim() > 0) return leaf.toTensor().size(0);

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/errors.h"
+#include "graph/torch_errors.h"
 #include "harness/run/job.h"
 #include "tune/machine.h"
 
@@ -51,11 +52,9 @@ void run_job(BenchRun& run) {
     run.job.mode == "training" ? run_training(run) : run_inference(run);
   } catch (const std::bad_alloc&) {
     set_failure(run, "out of memory: more than the process may have", true);
-  } catch (const c10::Error& error) {
-    const std::string message = error.what_without_backtrace();
-    set_failure(run, message, is_out_of_memory(message));
   } catch (const std::exception& error) {
-    set_failure(run, error.what(), is_out_of_memory(error.what()));
+    const std::string message = error_text(error);
+    set_failure(run, message, is_out_of_memory(message));
   } catch (...) {
     set_failure(run, "something that is no exception was thrown", false);
   }

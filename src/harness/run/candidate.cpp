@@ -5,7 +5,6 @@
 #include "halftone/weight_format.h"
 #include "harness/run/job.h"
 #include "quant/graph/find_layers.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
@@ -45,7 +44,7 @@ std::string nothing_to_quantize(const BenchJob& job, const GraphModule& module) 
 }
 
 InferenceCandidate::InferenceCandidate(const BenchJob& job, BenchModel& model)
-    : module_(copy_module(*model.graph())) {
+    : module_(model.graph()->clone()) {
   for (const Sample& sample : model.samples()) inputs_.push_back(flat_inputs(*module_, sample));
   module_->sample_inputs = inputs_.at(0);
   if (job.scheme == "autoquant") {

@@ -11,7 +11,6 @@
 #include "halftone/weight_format.h"
 #include "quant/graph/diagnose_difference.h"
 #include "quant/graph/find_layers.h"
-#include "quant/graph/quantize_graph.h"
 
 namespace halftone {
 namespace {
@@ -77,10 +76,10 @@ bool same_layer(const LayerInfo& a, const LayerInfo& b) {
 class Diagnoser {
  public:
   Diagnoser(const GraphModule& module, const Calls& calls, const QuantizeOptions& options)
-      : original_(copy_module(module)), calls_(calls), options_(options) {}
+      : original_(module.clone()), calls_(calls), options_(options) {}
 
   Diagnosis run(const QuantConfig& config) {
-    const auto all = copy_module(*original_);
+    const auto all = original_->clone();
     QuantizeOptions quiet = options_;
     quiet.progress = {};
     quiet.dry_run = false;
@@ -126,7 +125,7 @@ class Diagnoser {
       weight.add(matrix, quantized.format->dequantize(quantized));
     }
     diagnosis.weight = weight.measure();
-    const auto alone = copy_module(*original_);
+    const auto alone = original_->clone();
     QuantizeOptions only;
     only.embeddings = true;
     only.filter = [&](const LayerInfo& info) { return same_layer(info, layer.info); };

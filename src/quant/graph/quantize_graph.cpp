@@ -182,20 +182,10 @@ int64_t bytes_of_tensors(const TensorMap& tensors) {
   return sum;
 }
 
-std::shared_ptr<GraphModule> copy_module(const GraphModule& module) {
-  auto copy = std::make_shared<GraphModule>(module.graph().clone(), *module.tensors(), module.call_spec());
-  copy->ranges = module.ranges;
-  copy->guards = module.guards;
-  copy->sample_inputs = module.sample_inputs;
-  copy->name = module.name;
-  copy->notes = module.notes;
-  return copy;
-}
-
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options) {
   try {
     if (!options.dry_run) return quantize_in_place(module, config, options);
-    return quantize_in_place(*copy_module(module), config, options);
+    return quantize_in_place(*module.clone(), config, options);
   } catch (const Error& error) {
     if (module.name.empty()) throw;
     throw error.with_context(module.name);

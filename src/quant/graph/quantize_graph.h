@@ -11,7 +11,4 @@ namespace halftone {
 /// Of all tensors; those that share memory count once.
 int64_t bytes_of_tensors(const TensorMap& tensors);
 
-/// A module of its own that shares the tensors: to try something out.
-std::shared_ptr<GraphModule> copy_module(const GraphModule& module);
-
 }  // namespace halftone

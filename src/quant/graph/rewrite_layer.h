@@ -12,9 +12,6 @@
 
 namespace halftone {
 
-/// Dtype, sizes and strides of a stored tensor.
-TensorMeta meta_of_tensor(const at::Tensor& tensor);
-
 /// A quantized weight whose tensors are inputs of the graph.
 struct PlacedWeight {
   QuantizedWeight weight;

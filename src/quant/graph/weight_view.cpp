@@ -4,53 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "graph/op_traits.h"
 
 namespace halftone {
 namespace {
 
-/// Operators whose result has the elements of their first operand in the same places of its storage.
-constexpr std::array<std::string_view, 20> kViews = {
-    "aten::t",
-    "aten::transpose.int",
-    "aten::permute",
-    "aten::numpy_T",
-    "aten::mT",
-    "aten::adjoint",
-    "aten::slice.Tensor",
-    "aten::narrow",
-    "aten::select.int",
-    "aten::squeeze",
-    "aten::squeeze.dim",
-    "aten::squeeze.dims",
-    "aten::unsqueeze",
-    "aten::view",
-    "aten::reshape",
-    "aten::_unsafe_view",
-    "aten::unflatten.int",
-    "aten::flatten.using_ints",
-    "aten::movedim.int",
-    "aten::swapaxes",
-};
-
-/// Operators that return lists of such results.
-constexpr std::array<std::string_view, 6> kSplits = {"aten::split.Tensor", "aten::split_with_sizes",
-                                                     "aten::chunk",        "aten::unbind.int",
-                                                     "aten::split.sizes",  "aten::tensor_split.sections"};
-
-/// Operators that change nothing but the layout or the identity of their operand.
-constexpr std::array<std::string_view, 8> kCopies = {"aten::detach",  "aten::alias",      "aten::contiguous",
-                                                     "aten::clone",   "aten::lift_fresh", "aten::lift",
-                                                     "aten::detach_", "aten::positive"};
-
-constexpr std::array<std::string_view, 5> kCasts = {"aten::to.dtype", "aten::to.dtype_layout",
-                                                    "aten::to.device", "aten::_to_copy", "aten::type_as"};
-
-template <typename List>
-bool contains(const List& list, std::string_view target) {
-  return std::find(list.begin(), list.end(), target) != list.end();
-}
+/// Operators whose result has elements of their first operand in the same places of its storage.
+constexpr OpTraits kViews = OpTrait::kReshape | OpTrait::kPermutation | OpTrait::kPart;
 
 /// "aten::slice_copy.Tensor" → "aten::slice.Tensor": what functional graphs write for views.
 std::string view_target(const std::string& target) {
@@ -87,7 +49,7 @@ std::optional<at::Tensor> apply_view(const Node& node, const std::string& target
 }
 
 std::optional<c10::ScalarType> cast_dtype(const Node& node, c10::ScalarType dtype) {
-  if (node.is("aten::type_as")) {
+  if (node.is("aten::type_as") || node.is("aten::to.other")) {
     const Value* other = node.input(1).value();
     return other != nullptr && other->meta() ? std::optional(other->meta()->dtype) : std::nullopt;
   }
@@ -136,7 +98,8 @@ std::optional<WeightView> WeightTracer::trace_node(const Node& node, const Value
   if (node.is("builtin::unpack") || node.is("builtin::getitem")) {
     const Value* list = node.input(0).value();
     const Node* split = list != nullptr ? list->producer() : nullptr;
-    if (split == nullptr || !contains(kSplits, view_target(split->target())) || !has_one_operand(*split))
+    if (split == nullptr || !has_trait(view_target(split->target()), OpTrait::kSplit) ||
+        !has_one_operand(*split))
       return std::nullopt;
     auto source = trace(split->input(0).value());
     if (!source || source->expanded) return std::nullopt;
@@ -150,9 +113,9 @@ std::optional<WeightView> WeightTracer::trace_node(const Node& node, const Value
   }
   if (node.op() == nullptr || node.inputs().empty() || node.input(0).value() == nullptr) return std::nullopt;
   const std::string target = view_target(node.target());
-  const bool view = contains(kViews, target) && has_one_operand(node);
-  const bool copy = contains(kCopies, target);
-  const bool cast = contains(kCasts, node.target());
+  const bool view = has_trait(target, kViews) && has_one_operand(node);
+  const bool copy = has_trait(target, OpTrait::kSameElements);
+  const bool cast = has_trait(node, OpTrait::kCast);
   const bool expand = target == "aten::expand" || target == "aten::view" || target == "aten::_unsafe_view" ||
                       target == "aten::reshape";
   if (!view && !copy && !cast && !expand) return std::nullopt;

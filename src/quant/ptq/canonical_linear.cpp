@@ -3,14 +3,13 @@
 #include <optional>
 #include <vector>
 
+#include "graph/rewrite/edit.h"
+#include "graph/rewrite/layout.h"
+
 namespace halftone::ptq {
 namespace {
 
-size_t rank_of(const Value* value) {
-  return value->meta() ? value->meta()->sizes.size() : 0;
-}
-
-/// Whether a number that is 1 if it is not given is 1.
+/// Whether a number that is 1 where it is not given is 1.
 bool is_unit(const Node& node, std::string_view name) {
   const Argument* argument = node.try_input(name);
   if (argument == nullptr) return true;
@@ -27,7 +26,7 @@ std::optional<int64_t> dim_of(const Node& node, std::string_view name) {
 /// W where `value` is Wᵀ of a matrix; else nullptr.
 Value* try_transposed_matrix(const Value* value) {
   Node* turn = value != nullptr ? value->producer() : nullptr;
-  if (turn == nullptr || rank_of(value) != 2 || turn->inputs().empty()) return nullptr;
+  if (turn == nullptr || rank(value) != 2 || turn->inputs().empty()) return nullptr;
   const bool swaps = turn->is("aten::t") || turn->is("aten::numpy_T") ||
                      (turn->is("aten::transpose.int") && dim_of(*turn, "dim0") &&
                       dim_of(*turn, "dim0") != dim_of(*turn, "dim1"));
@@ -46,8 +45,7 @@ std::optional<LinearParts> try_linear_parts(const Node& node) {
   LinearParts parts;
   if (node.is("aten::addmm")) {
     parts = {operand("mat1"), try_transposed_matrix(operand("mat2")), operand("self")};
-    if (parts.bias == nullptr || rank_of(parts.bias) != 1 || !is_unit(node, "beta") ||
-        !is_unit(node, "alpha"))
+    if (parts.bias == nullptr || rank(parts.bias) != 1 || !is_unit(node, "beta") || !is_unit(node, "alpha"))
       return std::nullopt;
     // A bias of one element would be spread over all columns; a linear has one for each.
     if (parts.weight != nullptr && parts.bias->meta()->sizes[0] != parts.weight->meta()->sizes[0])
@@ -56,7 +54,7 @@ std::optional<LinearParts> try_linear_parts(const Node& node) {
     parts = {operand("self"), try_transposed_matrix(operand("mat2")), nullptr};
   } else if (node.is("aten::matmul")) {
     parts = {operand("self"), try_transposed_matrix(operand("other")), nullptr};
-    if (parts.x != nullptr && rank_of(parts.x) < 2) return std::nullopt;
+    if (parts.x != nullptr && rank(parts.x) < 2) return std::nullopt;
   }
   return parts.x != nullptr && parts.weight != nullptr ? std::optional(parts) : std::nullopt;
 }
@@ -64,10 +62,8 @@ std::optional<LinearParts> try_linear_parts(const Node& node) {
 }  // namespace
 
 size_t make_linears(Graph& graph) {
-  std::vector<Node*> nodes;
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
   size_t count = 0;
-  for (Node* node : nodes) {
+  for (Node* node : snapshot(graph)) {
     const std::optional<LinearParts> parts = try_linear_parts(*node);
     if (!parts) continue;
     Value* old_value = node->output();

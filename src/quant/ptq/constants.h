@@ -21,10 +21,4 @@ bool has_operand(const Node& node, std::string_view operand);
 /// Puts a tensor into module and graph under `name`, or under name:2, name:3, … where that is taken.
 Value* add_constant(GraphModule& module, const std::string& name, const at::Tensor& tensor);
 
-/// Sets a tensor operand, in the schema's place.
-void set_operand(Node& node, const std::string& operand, Value* value);
-
-/// Takes inputs without users that are not user inputs out of graph and module.
-void erase_unused_constants(GraphModule& module);
-
 }  // namespace halftone::ptq

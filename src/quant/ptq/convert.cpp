@@ -6,8 +6,10 @@
 
 #include "base/errors.h"
 #include "graph/mutation.h"
+#include "graph/rewrite/edit.h"
+#include "graph/rewrite/layout.h"
+#include "graph/rewrite/unused_inputs.h"
 #include "graph/text_names.h"
-#include "quant/graph/quantize_graph.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
 #include "quant/ptq/plan.h"
@@ -24,7 +26,7 @@ std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::Scalar
   meta->requires_grad = false;
   const bool channels_last =
       meta->sizes.size() >= 4 && meta->strides.size() == meta->sizes.size() && meta->strides[1] == SymExpr(1);
-  if (!channels_last) meta->strides = contiguous_strides(meta->sizes).value_or(std::vector<SymExpr>{});
+  if (!channels_last) meta->strides = contiguous_strides_or_none(meta->sizes);
   return meta;
 }
 
@@ -32,7 +34,7 @@ std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::Scalar
 class Converter {
  public:
   Converter(const PtqPlan& plan, const ConvertOptions& options)
-      : plan_(plan), options_(options), module_(copy_module(*plan.module)), graph_(module_->mutable_graph()) {
+      : plan_(plan), options_(options), module_(plan.module->clone()), graph_(module_->mutable_graph()) {
     int64_t position = 0;
     for (const auto& node : graph_.nodes()) order_[node.get()] = position++;
     order_[&graph_.return_node()] = position;
@@ -54,7 +56,7 @@ class Converter {
         if (point.is_output == outputs) convert_point(point);
       }
     }
-    erase_unused_constants(*module_);
+    remove_unused_inputs(*module_);
     graph_.erase_dead_nodes();
     list_float_operations();
     if (report_.quantized() == 0) fail(ErrorCode::kInvalidArgument, "nothing is quantized");

@@ -72,6 +72,27 @@ TEST(PtqConvert, FuseFoldsAndKeepsTheResult) {
   EXPECT_TRUE(at::allclose(first_output(fused, x), first_output(model, x), 1e-4, 1e-5));
 }
 
+TEST(PtqConvert, ABufferThatIsOnlyWrittenStays) {
+  const auto model = module_from_text(
+      R"(graph(%w: parameter "fc.weight" f32[2, 3], %last: buffer "last" f32[1, 2], %x: user "x" f32[1, 3]) {
+           %y: f32[1, 2] = aten::linear(%x, %w)  @ "fc" "torch.nn.modules.linear.Linear"
+           return %y, buffer_mutation "last" %y
+         })",
+      {{"fc.weight", at::tensor({1.27F, 0.0F, -0.635F, 0.0F, 2.54F, 0.5F}).view({2, 3})},
+       {"last", at::zeros({1, 2})}});
+  const at::Tensor x = at::tensor({-1.0F, 0.5F, 1.55F}).view({1, 3});
+  const auto expect_written = [&](const std::shared_ptr<GraphModule>& module) {
+    Session session(module);
+    const at::Tensor y = session.run({x}).at(0).toTensor();
+    EXPECT_TRUE(at::equal(session.state("last"), y));
+    EXPECT_GT(y.abs().max().item<float>(), 0);
+  };
+  expect_written(fuse(*model, builtin_backend_config("native")));
+  PreparedModel prepared = prepare(*model, plain_mapping(), {x}, builtin_backend_config("native"));
+  prepared.calibrate({x});
+  expect_written(convert(prepared).module);
+}
+
 TEST(PtqConvert, ReducedRangesAreKeptUnlessTheWholeDtypeIsAskedFor) {
   QConfig reduced = *plain_mapping().find("", {}, 0);
   reduced.activation.reduce_range = true;

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "base/errors.h"
+#include "graph/rewrite/edit.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/fuse.h"
 #include "quant/ptq/op_names.h"

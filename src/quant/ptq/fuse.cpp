@@ -5,8 +5,8 @@
 #include "base/errors.h"
 #include "graph/functionalize.h"
 #include "graph/mutation.h"
+#include "graph/rewrite/unused_inputs.h"
 #include "halftone/ptq.h"
-#include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/match.h"
@@ -76,7 +76,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
     }
     if (parts.size() > 1) units.fuse(parts, match.root, fused_type(*match.config));
   }
-  erase_unused_constants(module);
+  remove_unused_inputs(module);
   return folded;
 }
 
@@ -84,7 +84,7 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
 
 std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig& config,
                                   std::vector<std::string>* folded) {
-  std::shared_ptr<GraphModule> copy = copy_module(module);
+  std::shared_ptr<GraphModule> copy = module.clone();
   functionalize(copy->mutable_graph());
   ptq::make_linears(copy->mutable_graph());
   ptq::UnitGraph units(copy->mutable_graph());

@@ -7,7 +7,6 @@
 #include "base/errors.h"
 #include "graph/functionalize.h"
 #include "graph/mutation.h"
-#include "quant/graph/quantize_graph.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
@@ -132,7 +131,7 @@ std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMappi
   auto plan = std::make_unique<PtqPlan>();
   plan->configs = config.configs();
   check_patterns(config, plan->configs);
-  plan->module = copy_module(module);
+  plan->module = module.clone();
   functionalize(plan->module->mutable_graph());
   make_linears(plan->module->mutable_graph());
   plan->units = std::make_unique<UnitGraph>(plan->module->mutable_graph());

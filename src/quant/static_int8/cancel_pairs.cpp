@@ -17,7 +17,7 @@ bool gives_back(const Quantized& quantized, const Dequantized& value, const Tens
 
 bool rewrite_cancel_pairs(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     const auto quantized = try_quantized(*node);
     const auto value = quantized ? try_dequantized(try_tensor(*node, "x")) : std::nullopt;
     if (!value || !gives_back(*quantized, *value, context.constants)) continue;

@@ -7,6 +7,8 @@
 
 #include "base/errors.h"
 #include "graph/mutation.h"
+#include "graph/rewrite/run_rewrite.h"
+#include "graph/rewrite/unused_inputs.h"
 #include "quant/ptq/grouped_text.h"
 #include "quant/static_int8/operators.h"
 #include "quant/static_int8/rewrites.h"
@@ -17,24 +19,27 @@ namespace {
 using static_int8::LowerContext;
 using static_int8::LowerRewrite;
 
-constexpr LowerRewrite kRewrites[] = {static_int8::rewrite_sink_dequantize,
-                                      static_int8::rewrite_cancel_pairs,
-                                      static_int8::rewrite_products,
-                                      static_int8::rewrite_norm,
-                                      static_int8::rewrite_binary,
-                                      static_int8::rewrite_pooling,
-                                      static_int8::rewrite_cat,
-                                      static_int8::rewrite_interpolate,
-                                      static_int8::rewrite_lookup,
-                                      static_int8::rewrite_settle_strides};
+struct NamedRewrite {
+  std::string_view name;
+  LowerRewrite rewrite;
+};
 
-/// Removes nodes without users, and their reasons.
-void clean_up(LowerContext& context) {
-  context.graph.erase_dead_nodes();
+constexpr NamedRewrite kRewrites[] = {{"sink_dequantize", static_int8::rewrite_sink_dequantize},
+                                      {"cancel_pairs", static_int8::rewrite_cancel_pairs},
+                                      {"products", static_int8::rewrite_products},
+                                      {"norm", static_int8::rewrite_norm},
+                                      {"binary", static_int8::rewrite_binary},
+                                      {"pooling", static_int8::rewrite_pooling},
+                                      {"cat", static_int8::rewrite_cat},
+                                      {"interpolate", static_int8::rewrite_interpolate},
+                                      {"lookup", static_int8::rewrite_lookup},
+                                      {"settle_strides", static_int8::rewrite_settle_strides}};
+
+/// What was said about nodes that are gone goes too.
+void forget_erased(LowerContext& context) {
   std::unordered_set<const Node*> alive;
   for (const auto& node : context.graph.nodes()) alive.insert(node.get());
   std::erase_if(context.reasons, [&](const auto& entry) { return !alive.contains(entry.first); });
-  lint_or_throw(context.graph, "lowering to int8 broke the graph");
 }
 
 /// Float operators that read what was just dequantized, and those behind them whose result is quantized
@@ -88,20 +93,13 @@ LowerReport report_of(const LowerContext& context) {
   return report;
 }
 
-/// Inputs that only the reference graph read: scales and zero points of weights.
+/// Inputs that only the reference graph read: scales and zero points of weights. What nothing had read before
+/// stays.
 void drop_unused_constants(Graph& graph, const Graph& before, TensorMap& tensors) {
-  for (size_t i = graph.inputs().size(); i-- > 0;) {
-    const GraphInput input = graph.inputs()[i];
-    if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
-    const Value* old_value = before.try_value(input.value->name());
-    if (old_value != nullptr && old_value->users().empty()) continue;  // was never used: not our business
-    graph.erase_input(i);
-    const bool shared =
-        std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const GraphInput& other) {
-          return other.kind != InputKind::kUser && other.target == input.target;
-        });
-    if (!shared) tensors.erase(input.target);
-  }
+  remove_unused_inputs(graph, tensors, {.candidate = [&](const GraphInput& input) {
+                         const Value* old_value = before.try_value(input.value->name());
+                         return old_value == nullptr || !old_value->users().empty();
+                       }});
 }
 
 }  // namespace
@@ -125,8 +123,8 @@ LowerResult lower(const GraphModule& module, const LowerOptions& options) {
   TensorMap constants = tensors;
   for (const std::string& name : mutated_tensor_names(*graph)) constants.erase(name);
   LowerContext context{*graph, constants};
-  for (const LowerRewrite rewrite : kRewrites) {
-    if (rewrite(context)) clean_up(context);
+  for (const NamedRewrite& each : kRewrites) {
+    if (run_rewrite(*graph, each.name, [&] { return each.rewrite(context); })) forget_erased(context);
   }
   LowerResult result;
   result.report = report_of(context);
@@ -135,12 +133,7 @@ LowerResult lower(const GraphModule& module, const LowerOptions& options) {
          result.report.to_text());
   tensors.insert(constants.begin(), constants.end());
   drop_unused_constants(*graph, module.graph(), tensors);
-  result.module = std::make_shared<GraphModule>(std::move(graph), std::move(tensors), module.call_spec());
-  result.module->ranges = module.ranges;
-  result.module->guards = module.guards;
-  result.module->sample_inputs = module.sample_inputs;
-  result.module->name = module.name;
-  result.module->notes = module.notes;
+  result.module = module.with_graph(std::move(graph), std::move(tensors));
   return result;
 }
 

@@ -42,7 +42,7 @@ bool lower_binary_node(Node& node, LowerContext& context) {
 
 bool rewrite_binary(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     if (node->is("aten::add.Tensor") || node->is("aten::mul.Tensor"))
       changed = lower_binary_node(*node, context) || changed;
   }

@@ -38,7 +38,7 @@ bool lower_cat_node(Node& node, LowerContext& context) {
 
 bool rewrite_cat(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     if (node->is("aten::cat")) changed = lower_cat_node(*node, context) || changed;
   }
   return changed;

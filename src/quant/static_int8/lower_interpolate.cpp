@@ -11,7 +11,7 @@ bool lower_interpolate_node(Node& node, size_t dims, LowerContext& context) {
   const auto x = try_dequantized(operand != nullptr ? operand : try_tensor(node, "self"));
   const auto aligned = try_flag(node, "align_corners");
   if (!x || !aligned) return false;
-  if (!is_byte(x->q) || rank_of(x->q) != dims + 2) {
+  if (!is_byte(x->q) || rank(x->q) != dims + 2) {
     context.refuse(node, "its input is not a batch of uint8 images");
     return false;
   }
@@ -45,7 +45,7 @@ bool lower_interpolate_node(Node& node, size_t dims, LowerContext& context) {
 
 bool rewrite_interpolate(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     if (node->is("aten::upsample_bilinear2d") || node->is("aten::upsample_bilinear2d.vec"))
       changed = lower_interpolate_node(*node, 2, context) || changed;
     if (node->is("aten::upsample_linear1d") || node->is("aten::upsample_linear1d.vec"))

@@ -5,10 +5,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 
-#include <set>
-
 #include "graph/copy.h"
 #include "graph/interpreter.h"
+#include "graph/op_traits.h"
 #include "quant/ptq/quantize_op.h"
 #include "quant/static_int8/rewrites.h"
 
@@ -18,26 +17,7 @@ namespace {
 /// The operand of a node that makes the same function of each of its elements; other operands are numbers, or
 /// constants of one element. nullptr for all else.
 const Value* try_pointwise_operand(const Node& node, const TensorMap& constants) {
-  static const std::set<std::string_view> targets = {
-      "aten::relu",        "aten::relu6",       "aten::hardtanh",
-      "aten::clamp",       "aten::clamp_min",   "aten::clamp_max",
-      "aten::threshold",   "aten::leaky_relu",  "aten::elu",
-      "aten::selu",        "aten::celu",        "aten::sigmoid",
-      "aten::hardsigmoid", "aten::log_sigmoid", "aten::tanh",
-      "aten::tanhshrink",  "aten::hardshrink",  "aten::softshrink",
-      "aten::hardswish",   "aten::silu",        "aten::gelu",
-      "aten::mish",        "aten::softplus",    "aten::softsign",
-      "aten::exp",         "aten::expm1",       "aten::log",
-      "aten::log1p",       "aten::sqrt",        "aten::rsqrt",
-      "aten::reciprocal",  "aten::abs",         "aten::neg",
-      "aten::sign",        "aten::square",      "aten::erf",
-      "aten::sin",         "aten::cos",         "aten::floor",
-      "aten::ceil",        "aten::round",       "aten::pow.Tensor_Scalar",
-      "aten::add.Tensor",  "aten::sub.Tensor",  "aten::mul.Tensor",
-      "aten::div.Tensor",  "aten::add.Scalar",  "aten::sub.Scalar",
-      "aten::mul.Scalar",  "aten::div.Scalar",  "aten::rsub.Scalar",
-      "aten::prelu",       "aten::alias",       "aten::detach"};
-  if (!targets.contains(node.target()) || node.outputs().size() != 1) return nullptr;
+  if (!has_trait(node, OpTrait::kElementwise | OpTrait::kAlias) || node.outputs().size() != 1) return nullptr;
   const Value* operand = nullptr;
   for (const Value* value : node.input_values()) {
     const at::Tensor constant = constant_of(value, constants);
@@ -104,7 +84,7 @@ at::Tensor make_table(const Chain& chain, const Quantized& to, const TensorMap& 
 
 bool rewrite_lookup(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     const auto quantized = try_quantized(*node);
     const auto chain = quantized ? try_chain(try_tensor(*node, "x"), context.constants) : std::nullopt;
     if (!chain || node->output()->users().empty()) {

@@ -47,7 +47,7 @@ bool lower_norm_node(Node& node, LowerContext& context) {
   if (!x) return false;
   std::string why;
   const ChannelAffine affine = channel_affine(node, context.constants);
-  const size_t rank = rank_of(x->q);
+  const size_t rank = halftone::rank(x->q);
   if (!is_byte(x->q)) {
     why = "its input is int8, and kernels take uint8";
   } else if (rank < 3 || rank > 5) {
@@ -95,7 +95,7 @@ bool rewrite_norm(LowerContext& context) {
   constexpr std::array<std::string_view, 3> kTargets = {"aten::batch_norm", "aten::_native_batch_norm_legit",
                                                         "aten::_native_batch_norm_legit_no_training"};
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     for (const std::string_view target : kTargets) {
       if (node->is(target)) changed = lower_norm_node(*node, context) || changed;
     }

@@ -24,7 +24,7 @@ std::optional<QuantizedTail> try_image_tail(const Node& node, const std::optiona
     why = "its input is not quantized";
   } else if (!is_byte(x->q)) {
     why = "its input is int8, and kernels take uint8";
-  } else if (rank_of(x->q) != dims + 2) {
+  } else if (rank(x->q) != dims + 2) {
     why = "its input has no batch";
   } else {
     tail = try_quantized_tail(node.output(), why);
@@ -78,7 +78,7 @@ bool lower_adaptive(Node& node, size_t dims, LowerContext& context) {
 bool lower_mean(Node& node, LowerContext& context) {
   const auto x = try_dequantized(try_tensor(node, "self"));
   if (!x) return false;
-  const size_t rank = rank_of(x->q);
+  const size_t rank = halftone::rank(x->q);
   const Argument* dims = node.try_input("dim");
   std::vector<int64_t> over;
   if (dims != nullptr && dims->list() != nullptr) {
@@ -122,7 +122,7 @@ bool lower_mean(Node& node, LowerContext& context) {
 
 bool rewrite_pooling(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     for (const size_t dims : {1, 2, 3}) {
       if (node->is(fmt::format("aten::avg_pool{}d", dims)))
         changed = lower_average(*node, dims, context) || changed;

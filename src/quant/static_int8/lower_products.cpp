@@ -173,8 +173,7 @@ class ProductRewrite {
   bool read(std::string& why) {
     const Value* x = try_tensor(node_, "input");
     if (kind_.dims == 4) {
-      kind_ = {x != nullptr && rank_of(x) > 2 ? rank_of(x) - 2 : 0,
-               try_flag(node_, "transposed").value_or(false)};
+      kind_ = {x != nullptr && rank(x) > 2 ? rank(x) - 2 : 0, try_flag(node_, "transposed").value_or(false)};
     }
     const auto dequantized = try_dequantized(x);
     if (!dequantized) {
@@ -189,7 +188,7 @@ class ProductRewrite {
       why = "its input is int8, and kernels take uint8";
       return false;
     }
-    if (!linear() && rank_of(x) != kind_.dims + 2) {
+    if (!linear() && rank(x) != kind_.dims + 2) {
       why = "its input has no batch";
       return false;
     }
@@ -251,7 +250,7 @@ class ProductRewrite {
 
 bool rewrite_products(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     if (const ProductKind* kind = try_product_kind(*node))
       changed = ProductRewrite(*node, *kind, context).run() || changed;
   }

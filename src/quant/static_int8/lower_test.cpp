@@ -241,6 +241,25 @@ graph(%x: user "x" f32[300]) {
   EXPECT_EQ(compare_runs(reference, lower(*reference).module, {at::randn({300}) * 3}, 0.02).differing, 0);
 }
 
+TEST(Lower, ABufferThatIsOnlyWrittenStays) {
+  // What reads the buffer is dead and goes with the first rewrite; the mutation output still writes it.
+  const char* text = R"(
+graph(%last: buffer "last" f32[6], %x: user "x" f32[6]) {
+  %dead: f32[6] = aten::neg(%last)
+  %q: u8[6] = halftone::quantize_per_tensor(%x, 0.02, 60, 0, 255, dtype:u8)
+  %d: f32[6] = halftone::dequantize_per_tensor(%q, 0.02, 60)
+  %q2: u8[6] = halftone::quantize_per_tensor(%d, 0.02, 60, 0, 255, dtype:u8)
+  %out: f32[6] = halftone::dequantize_per_tensor(%q2, 0.02, 60)
+  return %out, buffer_mutation "last" %out
+})";
+  const LowerResult result = lower(*reference_module(text, {{"last", at::zeros({6})}}));
+  EXPECT_EQ(result.module->graph().try_value("dead"), nullptr) << print_graph(result.module->graph());
+  Session session(result.module);
+  const at::Tensor out = session.run({at::ones({6})}).at(0).toTensor();
+  EXPECT_TRUE(at::equal(session.state("last"), out));
+  EXPECT_FLOAT_EQ(out[0].item<float>(), 1.0F);
+}
+
 TEST(Lower, WhatHasNoKernelStaysAndIsListed) {
   at::manual_seed(15);
   const std::string text =

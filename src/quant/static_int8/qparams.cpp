@@ -68,23 +68,12 @@ int64_t largest_integer(const Value* value, const TensorMap& constants) {
 
 std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_view name, size_t rank,
                                                int64_t otherwise) {
-  const Argument* given = node.try_input(name);
-  if (given == nullptr || given->is_none()) return std::vector<int64_t>(rank, otherwise);
-  if (const auto single = given->as_int()) return std::vector<int64_t>(rank, *single);
-  if (given->list() == nullptr) return std::nullopt;
-  std::vector<int64_t> numbers;
-  for (const Argument& item : *given->list()) {
-    const auto number = item.as_int();
-    if (!number) return std::nullopt;
-    numbers.push_back(*number);
-  }
-  if (numbers.empty()) return std::vector<int64_t>(rank, otherwise);
-  if (numbers.size() == 1) return std::vector<int64_t>(rank, numbers.front());
-  return numbers.size() == rank ? std::optional(numbers) : std::nullopt;
-}
-
-size_t rank_of(const Value* value) {
-  return value->meta() ? value->meta()->sizes.size() : 0;
+  if (is_absent(node, name)) return std::vector<int64_t>(rank, otherwise);
+  auto numbers = try_integers(node, name);
+  if (!numbers) return std::nullopt;
+  if (numbers->empty()) return std::vector<int64_t>(rank, otherwise);
+  if (numbers->size() == 1) return std::vector<int64_t>(rank, numbers->front());
+  return numbers->size() == rank ? numbers : std::nullopt;
 }
 
 at::Tensor constant_of(const Value* value, const TensorMap& constants) {

@@ -46,7 +46,6 @@ int64_t largest_integer(const Value* value, const TensorMap& constants);
 /// A list of integers as long as `rank` says: one number stands for all, an empty list for `otherwise`.
 std::optional<std::vector<int64_t>> try_extent(const Node& node, std::string_view name, size_t rank,
                                                int64_t otherwise);
-size_t rank_of(const Value* value);  ///< 0 if nothing is known
 
 /// The tensor behind an input of the graph, where it is among `constants`; undefined for all else.
 at::Tensor constant_of(const Value* value, const TensorMap& constants);

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "graph/rewrite/edit.h"
+#include "graph/rewrite/layout.h"
 #include "halftone/graph_module.h"
 #include "quant/static_int8/qparams.h"
 
@@ -59,8 +61,6 @@ bool rewrite_settle_strides(LowerContext& context);
 
 // Shared by the rewrites.
 
-std::vector<Node*> nodes_of(const Graph& graph);  ///< as they are now: for walks that change the list
-
 /// What follows a float: an optional relu, relu6, hardtanh or clamp, then quantize nodes that all have the
 /// same parameters.
 struct QuantizedTail {
@@ -70,17 +70,10 @@ struct QuantizedTail {
 /// Nothing if the float, or what the clamp makes of it, is read by anything else; `why` says what.
 std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string& why);
 
-/// Inserts a node whose result takes the place and the name of `old_value`.
-Node* insert_for(Value* old_value, Node* before, std::string_view target, std::vector<NamedArgument> inputs,
-                 std::optional<TensorMeta> meta, const Source& source);
-/// The same for the results of the tail's quantize nodes. Results of three and more dimensions are channels
-/// last.
+/// insert_for() for the results of the tail's quantize nodes. Results of three and more dimensions are
+/// channels last.
 Node* replace_tail(const QuantizedTail& tail, std::string_view target, std::vector<NamedArgument> inputs,
                    const Source& source);
 /// scale, zero point and range as the arguments that all int8 operators end with.
 void append_output(std::vector<NamedArgument>& inputs, const Quantized& quantized);
-/// Strides of a tensor whose channels (dimension 1) are neighbours, for three dimensions and more; row-major
-/// ones for less; empty if they cannot be written down.
-std::vector<SymExpr> channels_last_strides(const std::vector<SymExpr>& sizes);
-
 }  // namespace halftone::static_int8

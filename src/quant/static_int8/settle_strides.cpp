@@ -44,7 +44,7 @@ class Settler {
   }
 
   bool run() {
-    for (Node* node : nodes_of(graph_)) visit(*node);
+    for (Node* node : snapshot(graph_)) visit(*node);
     return restore_results() || changed_;
   }
 
@@ -58,7 +58,7 @@ class Settler {
     bool reads_moved = false;
     for (const Value* input : node.input_values()) reads_moved = reads_moved || moved_.contains(input);
     // Quantizing gives channels last or row-major, and of three dimensions only the latter.
-    const bool rows = node.is("halftone::quantize_per_tensor") && rank_of(node.output()) == 3;
+    const bool rows = node.is("halftone::quantize_per_tensor") && rank(node.output()) == 3;
     if (!reads_moved || is_row_major(node) || rows) return;
     if (node.is("aten::view") || node.is("aten::_unsafe_view")) {
       replace_view(node);
@@ -73,7 +73,7 @@ class Settler {
   }
 
   void move(Value* value, std::vector<SymExpr> strides) {
-    if (value->type() == ValueType::kTensor && rank_of(value) < 2) return;
+    if (value->type() == ValueType::kTensor && rank(value) < 2) return;
     moved_.insert(value);
     set_strides(value, std::move(strides));
     changed_ = true;

@@ -57,7 +57,7 @@ OnIntegers max_pool_on_integers(const Node& node, const Dequantized& value, Lowe
   const auto extents = try_pool_extents(node, dims);
   const auto ceil_mode = try_flag(node, "ceil_mode");
   if (!extents || !ceil_mode || value.q->meta()->dtype != c10::ScalarType::Byte ||
-      rank_of(value.q) != dims + 2) {
+      rank(value.q) != dims + 2) {
     context.refuse(node, "max pooling of int8 values, or with computed sizes, has no kernel");
     return {};
   }
@@ -123,7 +123,7 @@ OnIntegers on_integers(const Node& node, const std::vector<Dequantized>& values,
   if (node.target().starts_with("aten::upsample_nearest") && bytes)
     return nearest_on_integers(node, values.front(), context);
   const bool images = bytes && std::all_of(values.begin(), values.end(), [](const Dequantized& value) {
-                        return rank_of(value.q) == 4 || rank_of(value.q) == 5;
+                        return rank(value.q) == 4 || rank(value.q) == 5;
                       });
   if (node.is("aten::cat") && images) return cat_on_integers(node, values, context);
   OnIntegers result{node.target(), {}};
@@ -216,7 +216,7 @@ bool sink(Node& node, LowerContext& context) {
 
 bool rewrite_sink_dequantize(LowerContext& context) {
   bool changed = false;
-  for (Node* node : nodes_of(context.graph)) {
+  for (Node* node : snapshot(context.graph)) {
     if (is_identity(*node)) {
       changed = skip_identity(*node) || changed;
     } else if (moves_elements(*node) && !node->target().starts_with("halftone::")) {

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "base/errors.h"
-#include "graph/text_names.h"
+#include "graph/rewrite/stored_tensors.h"
 #include "quant/static_int8/rewrites.h"
 
 namespace halftone::static_int8 {
@@ -68,23 +68,11 @@ Value* LowerContext::add_constant(const std::string& hint, at::Tensor tensor) {
   const auto [known, first] = suffixes.try_emplace(hint, 1);
   if (!first) target = fmt::format("{}_{}", hint, known->second++);
   while (taken(target)) target = fmt::format("{}_{}", hint, known->second++);
-  TensorMeta meta;
-  meta.dtype = tensor.scalar_type();
-  meta.sizes.assign(tensor.sizes().begin(), tensor.sizes().end());
-  meta.strides.assign(tensor.strides().begin(), tensor.strides().end());
   std::string name = "c_" + target;
   std::replace(name.begin(), name.end(), '.', '_');
-  Value* value =
-      graph.add_input({std::move(name), ValueType::kTensor, std::move(meta)}, InputKind::kConstant, target);
+  Value* value = add_stored_input(graph, std::move(name), InputKind::kConstant, target, tensor);
   constants[target] = std::move(tensor);
   return value;
-}
-
-std::vector<Node*> nodes_of(const Graph& graph) {
-  std::vector<Node*> nodes;
-  nodes.reserve(graph.nodes().size());
-  for (const auto& node : graph.nodes()) nodes.push_back(node.get());
-  return nodes;
 }
 
 std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string& why) {
@@ -115,35 +103,11 @@ std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string&
   return tail;
 }
 
-std::vector<SymExpr> channels_last_strides(const std::vector<SymExpr>& sizes) {
-  if (sizes.size() < 3) return contiguous_strides(sizes).value_or(std::vector<SymExpr>{});
-  std::vector<SymExpr> moved = sizes;  // N, spatial …, C
-  std::rotate(moved.begin() + 1, moved.begin() + 2, moved.end());
-  const auto strides = contiguous_strides(moved);
-  if (!strides) return {};
-  std::vector<SymExpr> result = *strides;
-  std::rotate(result.begin() + 1, result.end() - 1, result.end());
-  return result;
-}
-
 void append_output(std::vector<NamedArgument>& inputs, const Quantized& quantized) {
   inputs.push_back({"out_scale", static_cast<double>(quantized.affine.scale)});
   inputs.push_back({"out_zero_point", quantized.affine.zero_point});
   inputs.push_back({"out_min", quantized.least});
   inputs.push_back({"out_max", quantized.largest});
-}
-
-Node* insert_for(Value* old_value, Node* before, std::string_view target, std::vector<NamedArgument> inputs,
-                 std::optional<TensorMeta> meta, const Source& source) {
-  Graph& graph = old_value->graph();
-  const std::string name = old_value->name();
-  std::string parked = name + "_replaced";
-  while (graph.try_value(parked) != nullptr) parked += "_";
-  graph.rename(old_value, parked);
-  Node* node =
-      graph.insert(before, target, std::move(inputs), {{name, ValueType::kTensor, std::move(meta)}}, source);
-  graph.replace_all_uses(old_value, node->output());
-  return node;
 }
 
 Node* replace_tail(const QuantizedTail& tail, std::string_view target, std::vector<NamedArgument> inputs,

@@ -8,7 +8,6 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "halftone/autoquant.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/autoquant/planner.h"
 #include "tune/sample_layout.h"
 #include "tune/submodules.h"
@@ -68,7 +67,7 @@ class AutoquantKind final : public BackendKind {
 
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string& cache_dir) const override {
-    auto module = copy_module(*original);
+    auto module = original->clone();
     const auto& notes = module->notes;
     const bool planned = has_quantized_layers(module->graph()) ||
                          std::find(notes.begin(), notes.end(), kPlannedNote) != notes.end();

@@ -15,7 +15,6 @@
 
 #include "halftone/checkpoint.h"
 #include "halftone/quantized_tensor.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
 #include "tune/autoquant/test_models.h"
 #include "tune/autoquant/time_cache.h"
@@ -175,7 +174,7 @@ TEST(Autoquant, ATightBudgetGivesLayersBack) {
   EXPECT_GT(count_choice(tight, "int4wo"), 0U) << tight.to_text();
   EXPECT_THAT(tight.to_text(), HasSubstr("given back"));
   // The plan really holds it, applied to the model and called with what it was validated with.
-  const auto quantized = copy_module(*module);
+  const auto quantized = module->clone();
   if (tight.quantizes()) apply_plan(*quantized, tight);
   EXPECT_GE(least_cosine(module, quantized, samples.calls.back()), options.least_cosine - 1e-4);
   options.least_cosine = 1;
@@ -261,7 +260,7 @@ TEST(Autoquant, ReplayGivesTheSameBytes) {
   at::manual_seed(9);
   const auto module = block_model(2, kWide);
   AutoquantOptions options = quick_options();
-  const auto a = copy_module(*module), b = copy_module(*module);
+  const auto a = module->clone(), b = module->clone();
   const AutoquantPlan plan = autoquant(a, std::vector{rows_call(64, kWide)}, options);
   if (plan.quantizes()) apply_plan(*b, AutoquantPlan::from_json(plan.to_json(), "plan.json"));
   EXPECT_EQ(model_hash(*a), model_hash(*b));

@@ -1,13 +1,12 @@
 #include "tune/autoquant/marked_model.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 
 #include "base/errors.h"
-#include "compiler/passes/match.h"
-#include "quant/graph/quantize_graph.h"
+#include "graph/op_traits.h"
+#include "graph/read_node.h"
 #include "quant/report/layer_chooser.h"
 
 namespace halftone::aq {
@@ -74,16 +73,8 @@ void form_groups(MarkedModel& model) {
 
 }  // namespace
 
-bool is_reshape_node(const Node& node) {
-  constexpr std::array<std::string_view, 9> kTargets = {
-      "aten::view",          "aten::_unsafe_view", "aten::reshape",     "aten::flatten.using_ints",
-      "aten::unflatten.int", "aten::squeeze",      "aten::squeeze.dim", "aten::squeeze.dims",
-      "aten::unsqueeze"};
-  return std::find(kTargets.begin(), kTargets.end(), node.target()) != kTargets.end();
-}
-
 const Value* before_reshapes(const Value* value) {
-  while (value->producer() != nullptr && is_reshape_node(*value->producer()) &&
+  while (value->producer() != nullptr && has_trait(*value->producer(), OpTrait::kReshape) &&
          value->producer()->input(0).value() != nullptr)
     value = value->producer()->input(0).value();
   return value;
@@ -104,7 +95,7 @@ void fail_not_autoquantizable(const std::string& type) {
 MarkedModel mark(const GraphModule& module, const std::string& include, const std::string& exclude,
                  const std::string& type) {
   MarkedModel model;
-  model.module = copy_module(module);
+  model.module = module.clone();
   model.module->mutable_graph();
   QuantizeOptions options;
   options.include = include;

@@ -46,7 +46,5 @@ void keep_only(MarkedModel& model, const std::vector<std::string>& names);
 Value* input_of(const Node& linear);
 /// The value before reshapes.
 const Value* before_reshapes(const Value* value);
-/// A node that changes nothing but sizes.
-bool is_reshape_node(const Node& node);
 
 }  // namespace halftone::aq

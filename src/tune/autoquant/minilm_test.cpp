@@ -12,7 +12,6 @@
 #include "halftone/capture.h"
 #include "halftone/measure.h"
 #include "halftone/tune_modules.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/entrant.h"
 #include "tune/fingerprint.h"
 #include "tune/sample_layout.h"
@@ -49,7 +48,7 @@ TEST(AutoquantMiniLm, PlansQuicklyReplaysExactlyAndIsNotSlower) {
   const Samples samples = encoder_calls(*module, 1);
   AutoquantOptions options;
   options.cache_dir = folder.path.string();
-  const auto quantized = copy_module(*module);
+  const auto quantized = module->clone();
   AutoquantPlan plan;
   EXPECT_LT(seconds_of_call([&] { plan = autoquant(quantized, samples, options); }), 30);
   EXPECT_EQ(plan.layers.size(), 36U);
@@ -58,9 +57,9 @@ TEST(AutoquantMiniLm, PlansQuicklyReplaysExactlyAndIsNotSlower) {
   EXPECT_LE(autoquant_cache().size(), 5 * (default_autoquant_schemes().size() + 1));
   clear_autoquant_cache();
   AutoquantPlan again;
-  EXPECT_LT(seconds_of_call([&] { again = plan_autoquant(copy_module(*module), samples, options); }), 2);
+  EXPECT_LT(seconds_of_call([&] { again = plan_autoquant(module->clone(), samples, options); }), 2);
   EXPECT_EQ(again, plan);
-  const auto replayed = copy_module(*module);
+  const auto replayed = module->clone();
   if (plan.quantizes()) apply_plan(*replayed, again);
   EXPECT_EQ(model_hash(*replayed), model_hash(*quantized));
 

@@ -1,19 +1,13 @@
 // Which nodes the compiler fuses with a site's linears. compiler/passes decides; this follows it.
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include "compiler/passes/match.h"
+#include "graph/op_traits.h"
 #include "tune/autoquant/problem.h"
 
 namespace halftone::aq {
 namespace {
-
-constexpr std::array<std::string_view, 4> kNorms = {"aten::layer_norm", "aten::native_layer_norm",
-                                                    "aten::rms_norm", "aten::_fused_rms_norm"};
-constexpr std::array<std::string_view, 3> kActivations = {"aten::relu", "aten::gelu", "aten::silu"};
-constexpr std::array<std::string_view, 5> kProducts = {"aten::linear", "aten::addmm", "aten::mm",
-                                                       "aten::matmul", "aten::conv1d"};
 
 class NeighbourFinder {
  public:
@@ -41,13 +35,13 @@ class NeighbourFinder {
   /// Whether a linear makes it, which takes the sum as its residual.
   static bool is_product(const Value* value) {
     const Node* maker = before_reshapes(value)->producer();
-    return maker != nullptr && compiler::is_one_of(*maker, kProducts);
+    return maker != nullptr && has_trait(*maker, OpTrait::kProduct);
   }
 
   /// A linear behind which these stand, with its activation.
   void take_maker() {
     const Node* activation = site_.x->producer();
-    const bool is_activation = activation != nullptr && compiler::is_one_of(*activation, kActivations);
+    const bool is_activation = activation != nullptr && has_trait(*activation, OpTrait::kActivation);
     const Value* made = is_activation ? activation->input(0).value() : site_.x;
     if (made == nullptr || !is_product(made)) return;
     maker_ = before_reshapes(made)->producer();
@@ -57,10 +51,10 @@ class NeighbourFinder {
   /// The norm, which quantizes for the linears behind it, and the sum that it takes.
   void take_before() {
     const Node* norm = site_.x->producer();
-    if (norm == nullptr || !compiler::is_one_of(*norm, kNorms)) return take_maker();
+    if (norm == nullptr || !has_trait(*norm, OpTrait::kNorm)) return take_maker();
     found_.insert(norm);
     const Value* x = try_tensor(*norm, "input");
-    const Node* sum = x != nullptr ? compiler::try_producer(x, {"aten::add.Tensor"}) : nullptr;
+    const Node* sum = x != nullptr ? try_producer(x, {"aten::add.Tensor"}) : nullptr;
     if (sum == nullptr) return;
     const Value *a = try_tensor(*sum, "self"), *b = try_tensor(*sum, "other");
     if (a != nullptr && b != nullptr && !is_product(a) && !is_product(b)) found_.insert(sum);
@@ -74,7 +68,7 @@ class NeighbourFinder {
   /// Follows reshapes to the next reader, if it is the only one; they are taken only if it is.
   static const Node* next_reader(const Value* value, std::vector<const Node*>& reshapes) {
     const Node* user = only_user(value);
-    while (user != nullptr && is_reshape_node(*user)) {
+    while (user != nullptr && has_trait(*user, OpTrait::kReshape)) {
       reshapes.push_back(user);
       user = only_user(user->output());
     }
@@ -106,7 +100,7 @@ class NeighbourFinder {
     const Node* user = next_reader(y, reshapes);
     if (user == nullptr && reshapes.empty())
       user = silu_spelled(y);
-    else if (user == nullptr || !compiler::is_one_of(*user, kActivations))
+    else if (user == nullptr || !has_trait(*user, OpTrait::kActivation))
       return y;
     if (user == nullptr) return y;
     take(reshapes, user);

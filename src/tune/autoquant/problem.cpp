@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "compiler/passes/match.h"
 #include "graph/flat_call.h"
+#include "graph/op_traits.h"
 #include "graph/text_names.h"
 
 namespace halftone::aq {
@@ -65,7 +66,7 @@ class ProblemBuilder {
         copy(*node);
         if (is_linear(node))
           describe_layer(layer_of_node(model_, node).info);
-        else if (!is_reshape_node(*node))
+        else if (!has_trait(*node, OpTrait::kReshape))
           words_.push_back(short_name(*node));
       }
     }
@@ -211,16 +212,16 @@ class ProblemBuilder {
     const at::Tensor weight = at::normal(0, 0.5, {n, kMakerWidth}, generator, at::TensorOptions(at::kFloat));
     const std::string name = std::string(kMakerLayer) + ".weight";
     tensors_[name] = weight;
-    Value* stored = graph_->add_input(
-        {"maker_weight", ValueType::kTensor, compiler::contiguous_meta(at::kFloat, {n, kMakerWidth})},
-        InputKind::kParameter, name);
-    Value* input = graph_->add_input(
-        {"maker_x", ValueType::kTensor, compiler::contiguous_meta(at::kFloat, as_expressions(sizes))},
-        InputKind::kUser, "maker_x");
+    Value* stored =
+        graph_->add_input({"maker_weight", ValueType::kTensor, contiguous_meta(at::kFloat, {n, kMakerWidth})},
+                          InputKind::kParameter, name);
+    Value* input =
+        graph_->add_input({"maker_x", ValueType::kTensor, contiguous_meta(at::kFloat, as_expressions(sizes))},
+                          InputKind::kUser, "maker_x");
     inputs_.emplace_back(std::move(x));
-    Node* node = graph_->append("aten::linear", {{"input", input}, {"weight", stored}},
-                                {{fmt::format("v{}", made_++), ValueType::kTensor,
-                                  compiler::contiguous_meta(at::kFloat, meta.sizes)}});
+    Node* node = graph_->append(
+        "aten::linear", {{"input", input}, {"weight", stored}},
+        {{fmt::format("v{}", made_++), ValueType::kTensor, contiguous_meta(at::kFloat, meta.sizes)}});
     values_[made] = node->output();
     words_.emplace_back("behind a linear");
     sizes.back() = n;
@@ -257,7 +258,7 @@ class ProblemBuilder {
     sizes.back() = n;
     Node* node = graph_->append(
         "aten::linear", std::move(operands),
-        {{fmt::format("v{}", made_++), ValueType::kTensor, compiler::contiguous_meta(at::kFloat, sizes)}});
+        {{fmt::format("v{}", made_++), ValueType::kTensor, contiguous_meta(at::kFloat, sizes)}});
     results_.emplace_back(node->output());
     describe_layer({"", "linear", n, k});
     words_.back() += fmt::format(" ({} joined)", linears_.size());

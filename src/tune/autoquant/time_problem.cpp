@@ -70,7 +70,7 @@ struct Build {
 };
 
 Build build_problem(const Problem& problem, const AutoquantScheme& scheme, int64_t weights_beside) {
-  const auto module = copy_module(*problem.module);
+  const auto module = problem.module->clone();
   QuantizeOptions options;
   if (problem.has_maker) options.exclude = kMakerLayer;
   if (scheme.config) quantize_(*module, *scheme.config, options);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
 #include "tune/submodules.h"
 
@@ -72,7 +71,7 @@ double Judge::harm_alone(size_t group, size_t scheme) {
       [](const Sample& a, const Sample& b) { return elements_of_call(a) < elements_of_call(b); });
   SchemeOfGroup alone(input_.model.groups.size(), 0);
   alone[group] = scheme;
-  const auto module = copy_module(*input_.model.module);
+  const auto module = input_.model.module->clone();
   QuantizeOptions options;
   options.overrides = overrides(alone);
   quantize_(*module, NoQuantConfig{}, options);

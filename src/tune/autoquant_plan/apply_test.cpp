@@ -195,7 +195,7 @@ TEST(ApplyPlan, TheSamePlanGivesTheSameBytes) {
   const AutoquantPlan read_again = AutoquantPlan::from_json(plan.to_json(), "p.json");
   std::vector<std::string> files;
   for (const AutoquantPlan& each : {plan, read_again}) {
-    const auto module = copy_module(*original);
+    const auto module = original->clone();
     apply_plan(*module, each);
     files.push_back((folder.path / fmt::format("{}.ht", files.size())).string());
     save_checkpoint(*module, files.back());

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/static_int8/layer_errors.h"
 
 namespace halftone {
@@ -59,7 +58,7 @@ StaticInt8Result quantize_static(const GraphModule& module, const Calls& calls,
     report_progress(options, calibrations + 2, total, "comparing layers");
     const Calls compared(calls.begin(),
                          calls.begin() + static_cast<int64_t>(std::min(options.error_calls, calls.size())));
-    const auto exact = copy_module(prepared.module());
+    const auto exact = prepared.module().clone();
     result.errors = static_layer_errors(exact, result.reference, result.patterns, compared);
     const ResultErrors errors =
         compare_results(results_of(exact, compared), results_of(result.module, compared));

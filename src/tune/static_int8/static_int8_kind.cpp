@@ -8,7 +8,6 @@
 #include "base/errors.h"
 #include "halftone/quantize_static.h"
 #include "halftone/tune_samples.h"
-#include "quant/graph/quantize_graph.h"
 #include "tune/sample_layout.h"
 #include "tune/static_int8/not_made_for.h"
 
@@ -59,7 +58,7 @@ class StaticInt8Kind final : public BackendKind {
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string&) const override {
     // From a file: converted when it was saved.
-    if (is_calibrated(*original)) return lifecycle::compiled(copy_module(*original), samples);
+    if (is_calibrated(*original)) return lifecycle::compiled(original->clone(), samples);
     if (const std::string reason = refusal(*original); !reason.empty())
       fail(ErrorCode::kUnsupported, "{}: {}", original->name, reason);
     std::vector<std::vector<c10::IValue>> calls;

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "capture/module/geometry.h"
+#include "graph/copy.h"
 
 namespace halftone {
 namespace {
@@ -44,10 +47,13 @@ void turn_into_input(Graph& graph, Value* value, const c10::IValue& held) {
   graph.replace_all_uses(value, input);
 }
 
-bool is_mutated(const Graph& graph, const GraphInput& input) {
-  return std::any_of(graph.outputs().begin(), graph.outputs().end(), [&](const GraphOutput& output) {
-    return output.kind != OutputKind::kUser && output.target == input.target;
-  });
+/// Targets of inputs and buffers that a call writes at its end.
+std::unordered_set<std::string_view> mutated_targets(const Graph& graph) {
+  std::unordered_set<std::string_view> targets;
+  for (const GraphOutput& output : graph.outputs()) {
+    if (output.kind != OutputKind::kUser) targets.insert(output.target);
+  }
+  return targets;
 }
 
 /// Gives the value the sizes of what it held; true where it had symbolic ones.
@@ -67,7 +73,8 @@ bool fix_sizes(Value& value, const c10::IValue& held) {
 std::optional<GraphCase> cut_end(const GraphCase& graph_case, size_t count) {
   auto graph = graph_case.module->graph().clone();
   const std::vector<Node*> nodes = nodes_of(*graph);
-  const std::set<const Node*> kept(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count));
+  const std::unordered_set<const Node*> kept(nodes.begin(),
+                                             nodes.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<Argument> outputs;
   for (size_t i = 0; i < count; ++i) {
     for (Value* value : nodes[i]->outputs()) {
@@ -102,8 +109,8 @@ std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t beg
                                          const RecordedValues& values) {
   auto graph = graph_case.module->graph().clone();
   const std::vector<Node*> nodes = nodes_of(*graph);
-  const std::set<const Node*> leaving(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      nodes.begin() + static_cast<std::ptrdiff_t>(end));
+  const std::unordered_set<const Node*> leaving(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                nodes.begin() + static_cast<std::ptrdiff_t>(end));
   std::vector<c10::IValue> inputs = graph_case.inputs;
   std::vector<std::pair<Value*, std::string>> renamed;
   for (size_t i = begin; i < end; ++i) {
@@ -127,26 +134,48 @@ std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t beg
   return smaller;
 }
 
+std::optional<GraphCase> cut_begin(const GraphCase& graph_case, size_t count) {
+  const std::vector<Node*> nodes = nodes_of(graph_case.module->graph());
+  const std::unordered_set<const Node*> leaving(nodes.begin(),
+                                                nodes.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto is_read_later = [&](const Value& value) {
+    return leaving.contains(value.producer()) &&
+           std::any_of(value.users().begin(), value.users().end(),
+                       [&](const Node* user) { return !leaving.contains(user); });
+  };
+  return nodes_as_inputs(graph_case, 0, count, record_values(graph_case, is_read_later));
+}
+
 std::optional<GraphCase> without_unused_inputs(const GraphCase& graph_case) {
-  auto graph = graph_case.module->graph().clone();
+  const Graph& graph = graph_case.module->graph();
+  const std::unordered_set<std::string_view> written = mutated_targets(graph);
+  const auto is_used = [&](const GraphInput& input) {
+    return !input.value->users().empty() || written.contains(input.target);
+  };
+  if (std::all_of(graph.inputs().begin(), graph.inputs().end(), is_used)) return std::nullopt;
+  // A new graph: erasing inputs one by one moves all that come after, each time.
+  auto smaller = std::make_unique<Graph>();
+  ValueMapping mapping;
   TensorMap tensors = *graph_case.module->tensors();
-  std::vector<c10::IValue> inputs = graph_case.inputs;
-  const size_t before = graph->inputs().size();
-  size_t user = inputs.size();
-  for (size_t i = before; i > 0; --i) {
-    const GraphInput& input = graph->inputs()[i - 1];
+  std::vector<c10::IValue> inputs;
+  size_t user = 0;
+  for (const GraphInput& input : graph.inputs()) {
+    const bool used = is_used(input);
     const bool is_user = input.kind == InputKind::kUser;
-    if (is_user) --user;
-    if (!input.value->users().empty() || is_mutated(*graph, input)) continue;
-    if (is_user) {
-      inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(user));
-    } else {
-      tensors.erase(input.target);
-    }
-    graph->erase_input(i - 1);
+    if (is_user && used) inputs.push_back(graph_case.inputs[user]);
+    if (is_user) ++user;
+    if (!is_user && !used) tensors.erase(input.target);
+    if (!used) continue;
+    mapping[input.value] = smaller->add_input(spec_of(*input.value), input.kind, input.target);
+    smaller->set_input_fixed(smaller->inputs().size() - 1, input.fixed);
   }
-  if (graph->inputs().size() == before) return std::nullopt;
-  return GraphCase{module_like(*graph_case.module, std::move(graph), std::move(tensors)), std::move(inputs)};
+  for (const auto& node : graph.nodes()) append_copy(*smaller, *node, mapping);
+  std::vector<Argument> outputs;
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    outputs.push_back(copy_argument(graph.output_value(i), mapping));
+  smaller->set_outputs(std::move(outputs), graph.outputs());
+  return GraphCase{module_like(*graph_case.module, std::move(smaller), std::move(tensors)),
+                   std::move(inputs)};
 }
 
 std::optional<GraphCase> without_mutation_outputs(const GraphCase& graph_case) {

@@ -48,6 +48,7 @@ target_include_directories(halftone_fmt SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::
 find_package(nlohmann_json REQUIRED)
 find_package(OpenSSL REQUIRED COMPONENTS Crypto)
 find_package(Threads REQUIRED)
+find_package(ZLIB REQUIRED)
 
 # Batches share what their headers cost. Names in unnamed namespaces must differ within a target for it; files that rather
 # keep theirs are compiled alone.

@@ -34,8 +34,10 @@ struct BenchJob {
   bool accuracy = true;              ///< the answers (in training: results and gradients) against eager's
   bool layers = true;                ///< time and error by layer, and the plan of autoquant
   int64_t batch_size = 0;            ///< 0: the model's own
-  double seconds = 4;                ///< for the times
-  int threads = 0;                   ///< 0: as many as there are
+  std::string shapes;  ///< of a file: made-up inputs of these shapes (inputs_of_shapes()) instead
+                       ///< of its samples; part of the row's name
+  double seconds = 4;  ///< for the times
+  int threads = 0;     ///< 0: as many as there are
   uint64_t seed = 0;
   BaselineOptions baseline;
   std::string cache_dir;  ///< of autoquant; empty: none

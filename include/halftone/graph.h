@@ -129,14 +129,15 @@ struct Source {
 /// "builtin::cond"). Arguments that equal the schema's defaults may be absent. Owned by the graph.
 class Node {
  public:
-  const std::string& target() const { return target_; }
+  const std::string& target() const { return *target_; }
   const c10::OperatorHandle* op() const { return op_; }  ///< nullptr for built-ins and for the return node
-  bool is(std::string_view target) const { return target_ == target; }
+  bool is(std::string_view target) const { return *target_ == target; }
   const std::vector<NamedArgument>& inputs() const { return inputs_; }
   const std::vector<Value*>& outputs() const { return outputs_; }
   Value* output(size_t index = 0) const { return outputs_.at(index); }
-  const Source& source() const { return source_; }
-  void set_source(Source source) { source_ = std::move(source); }
+  const Source& source() const { return *source_; }
+  void set_source(Source source) { source_ = std::make_shared<const Source>(std::move(source)); }
+  void share_source(const Node& other) { source_ = other.source_; }  ///< the same, without a copy
   Graph& graph() const { return *graph_; }
 
   /// The argument of that schema name; nullptr if it was not given.
@@ -156,11 +157,12 @@ class Node {
   void require_values() const;
   void add_uses();
   void drop_uses();
-  std::string target_;
+  // Copies of a graph share names and sources: they are most of a node's memory.
+  const std::string* target_ = nullptr;  // kept for ever
   const c10::OperatorHandle* op_ = nullptr;
   std::vector<NamedArgument> inputs_;
   std::vector<Value*> outputs_;
-  Source source_;
+  std::shared_ptr<const Source> source_;
   Graph* graph_ = nullptr;
   std::list<std::unique_ptr<Node>>::iterator position_;
 };
@@ -237,6 +239,8 @@ class Graph {
                Source source = {}) {
     return insert(nullptr, target, std::move(inputs), std::move(outputs), std::move(source));
   }
+  /// At the end, with the operator and the source of `model`, which may belong to another graph.
+  Node* append_like(const Node& model, std::vector<NamedArgument> inputs, std::vector<OutputSpec> outputs);
   void replace_all_uses(Value* old_value, Value* new_value);
   void move_before(Node* node, Node* before);
   /// Only a node whose outputs have no uses (kState otherwise).
@@ -257,6 +261,9 @@ class Graph {
   friend class Node;
   Value* new_value(OutputSpec spec, Node* producer, size_t index);
   void delete_value(Value* value);
+  Node* add(Node* before, std::unique_ptr<Node> node, std::vector<NamedArgument> inputs,
+            std::vector<OutputSpec> outputs);
+  void reserve_values(size_t count);
   struct Names;
   NodeList nodes_;
   std::unique_ptr<Node> return_node_;

@@ -26,7 +26,8 @@ struct SymbolRange {
   bool operator==(const SymbolRange&) const = default;
 };
 
-/// Immutable integer expression; booleans are 0 and 1. Cheap to copy (a shared pointer), thread-safe.
+/// Immutable integer expression; booleans are 0 and 1. Cheap to copy (a number, or a shared pointer),
+/// thread-safe.
 /// Division and remainder round towards minus infinity, as Python's // and % do.
 class SymExpr {
  public:
@@ -52,7 +53,8 @@ class SymExpr {
     kIf,  // if(condition, then, else)
   };
 
-  SymExpr(int64_t value = 0);  // NOLINT(google-explicit-constructor): a size is an expression
+  // NOLINTNEXTLINE(google-explicit-constructor): a size is an expression
+  SymExpr(int64_t value = 0) : value_(value) {}
   static SymExpr symbol(std::string name);
   /// Checks the number of operands (kInvalidArgument) and folds constants; an overflow while folding is an
   /// error.
@@ -63,11 +65,11 @@ class SymExpr {
 
   Op op() const;
   const std::vector<SymExpr>& operands() const;
-  bool is_constant() const { return op() == Op::kConstant; }
+  bool is_constant() const { return tree_ == nullptr; }
   bool is_symbol() const { return op() == Op::kSymbol; }
-  int64_t constant() const;           ///< only if is_constant()
-  const std::string& symbol() const;  ///< only if is_symbol()
-  std::optional<int64_t> as_constant() const;
+  int64_t constant() const { return value_; }  ///< only where is_constant()
+  const std::string& symbol() const;           ///< only where is_symbol()
+  std::optional<int64_t> as_constant() const { return is_constant() ? std::optional(value_) : std::nullopt; }
 
   /// The value under `bindings`. kGuard: a symbol is not bound; kInvalidArgument: overflow, division by zero.
   int64_t evaluate(const SymbolBindings& bindings) const;
@@ -81,7 +83,11 @@ class SymExpr {
  private:
   struct Tree;
   explicit SymExpr(std::shared_ptr<const Tree> tree) : tree_(std::move(tree)) {}
-  std::shared_ptr<const Tree> tree_;
+  int depth() const;
+  size_t size() const;
+  std::shared_ptr<const Tree>
+      tree_;           ///< nullptr: a constant. Graphs hold many; they need no memory of theirs
+  int64_t value_ = 0;  ///< of constants
 };
 
 /// Finds `symbol` so that expression == value, for expressions that are linear in exactly one unbound symbol

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "halftone/capture_module.h"
@@ -70,5 +71,17 @@ std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sa
 /// deviation, masks of ones and zeros and what is not a tensor as they are. The same for the same seed; the
 /// process's random state is left alone.
 Sample synthetic_sample(const Sample& sample, uint64_t seed);
+
+/// Flat inputs of a call with made-up values. `shapes`: "ids:1x128,mask:1x128", or "1x128" where the model
+/// takes one tensor; inputs that it does not name have the size of the sample inputs, or what the graph
+/// declares. The values are like those of the sample inputs, as in synthetic_sample(); where the model has
+/// none, zeros and ones for integers, and -1 to 1 or so for floats. The same for the same seed.
+/// kInvalidArgument for text that is no list of shapes, for unknown and repeated names, and where a size is
+/// not known. Whether the model takes these sizes is not checked here.
+std::vector<c10::IValue> inputs_of_shapes(const GraphModule& module, std::string_view shapes, uint64_t seed);
+
+/// The value of a user input that a call may leave out: constants, None, and numbers of the sample inputs.
+/// Nothing for tensors, which must be there. `index`: as in GraphModule::input_names().
+std::optional<c10::IValue> known_input(const GraphModule& module, size_t index);
 
 }  // namespace halftone

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "archive/atomic_file.h"
 #include "archive/crc32.h"
@@ -18,6 +19,7 @@
 #include "archive/test_files.h"
 #include "archive/text.h"
 #include "archive/text_file.h"
+#include "archive/unfinished.h"
 #include "archive/zip.h"
 #include "halftone/error.h"
 #include "halftone/interrupt.h"
@@ -141,6 +143,27 @@ TEST_F(FileBytesTest, AnInterruptRemovesWhatIsUnfinishedAndKeepsWhatIsFinished) 
   EXPECT_EQ(interrupted(true), 130);
   EXPECT_EQ(files(), 1U);
   EXPECT_EQ(read("out"), "half");
+}
+
+TEST_F(FileBytesTest, AnInterruptRemovesFoldersWhoseFilesWereNamedBeforeThem) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close(STDERR_FILENO);
+    end_on_interrupt();
+    // The slot of one that is gone is used again, before that of the folder.
+    auto gone = std::make_unique<Unfinished>(path("gone"));
+    const Unfinished folder(path("folder"));
+    gone.reset();
+    const Unfinished file(path("folder/file"));
+    std::filesystem::create_directory(path("folder"));
+    write("folder/file", "half");
+    ::raise(SIGINT);
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 130);
+  EXPECT_FALSE(std::filesystem::exists(path("folder")));
 }
 
 TEST(Crc32, KnownValues) {

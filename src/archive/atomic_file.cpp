@@ -98,14 +98,15 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
 /// Leaves fd_ negative if another name should be tried.
 void AtomicFile::create() {
   temporary_ = temporary_name(path_);
+  unfinished_.emplace(temporary_);
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (fd_ < 0) {
     const int error = errno;
     temporary_.clear();
+    unfinished_.reset();
     if (error != EEXIST && error != EINTR) fail_errno(path_, "cannot be created", error);
     return;
   }
-  unfinished_.emplace(temporary_);
   // Between creation and lock another process may have taken it for stale: then it holds the lock, or has
   // removed the file. A file system without locks never lets anybody remove anything.
   struct stat status {};

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -18,8 +19,9 @@ struct NumpyArray {
   std::string name;  ///< of the member without ".npy"; empty in a .npy file, which has no names
   DType dtype{};
   std::vector<int64_t> shape;
-  bool fortran_order = false;  ///< column-major: the first index runs fastest
-  std::span<std::byte> bytes;  ///< inside the file's; may be misaligned for its dtype
+  bool fortran_order = false;   ///< column-major: the first index runs fastest
+  std::span<std::byte> bytes;   ///< inside the file's, or `owner`'s; may be misaligned for its dtype
+  std::shared_ptr<void> owner;  ///< of bytes that were deflated; nullptr: the file has them
 };
 
 /// Whether the first bytes are those of a .npy file.
@@ -32,8 +34,9 @@ bool is_zip(std::span<const std::byte> bytes);
 /// data are not exactly the array's; kUnsupported for Python objects, records, text, dates and big-endian
 /// numbers.
 NumpyArray read_npy(std::span<std::byte> bytes, const std::string& file);
-/// The members of numpy.savez, sorted by name, their checksums compared. kUnsupported if they are
-/// compressed or no arrays.
+/// The members of numpy.savez and numpy.savez_compressed, sorted by name, their checksums compared. What is
+/// deflated is inflated piece by piece, as far as the array's header asks for, which must be what the
+/// container says of it. kUnsupported where members are compressed otherwise or no arrays.
 std::vector<NumpyArray> read_npz(std::span<std::byte> bytes, const std::string& file);
 
 /// Atomically. kUnsupported for dtypes that numpy has not, and for more than 4 GB.

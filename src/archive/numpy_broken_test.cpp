@@ -1,10 +1,15 @@
 // numpy files that must be refused, each with its reason, and those that must not.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <zlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include "archive/broken_case.h"
+#include "archive/crc32.h"
 #include "archive/numpy.h"
 #include "archive/test_files.h"
 
@@ -94,13 +99,69 @@ TEST_P(BrokenNpy, IsRefused) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, BrokenNpy, ::testing::ValuesIn(npy_cases()), case_name);
 
+/// As numpy.savez_compressed does it.
+std::string deflate_raw(const std::string& text) {
+  z_stream stream{};
+  deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
+  std::string packed(deflateBound(&stream, text.size()), '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.avail_in = static_cast<uInt>(text.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(deflate(&stream, Z_FINISH), Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  return packed;
+}
+
+struct DeflatedSpec {
+  std::optional<std::string> packed = std::nullopt;  ///< instead of the right bytes
+  int64_t size = -1;                                 ///< that the container says
+  uint32_t crc_xor = 0;
+};
+
+std::string deflated_npz(const std::string& content, const DeflatedSpec& spec) {
+  const std::string packed = spec.packed.value_or(deflate_raw(content));
+  // make_zip() gives the checksum of the bytes that stand there.
+  const uint32_t right = crc32(std::as_bytes(std::span(content))) ^ crc32(std::as_bytes(std::span(packed)));
+  return make_zip({{.name = "a.npy",
+                    .data = packed,
+                    .method = 8,
+                    .size = spec.size >= 0 ? spec.size : static_cast<int64_t>(content.size()),
+                    .crc_xor = right ^ spec.crc_xor}});
+}
+
 std::vector<BrokenCase> npz_cases() {
   const std::string good = shaped("(1,)", 4);
+  const std::string packed = deflate_raw(good);
   return {
       {"NotAZip", "PK\x03\x04", kNpyCorrupt, "too few"},
       {"MemberOfAModel", make_zip({{.name = "model.json", .data = "{}"}}), kNpyUnsupported, "is no array"},
-      {"Compressed", make_zip({{.name = "a.npy", .data = good, .method = 8}}), kNpyUnsupported,
-       "numpy.savez stores"},
+      {"CompressedOtherwise", make_zip({{.name = "a.npy", .data = good, .method = 12}}), kNpyUnsupported,
+       "compressed (method 12); only stored and deflated members"},
+      {"DeflatedIsNot", deflated_npz(good, {.packed = std::string(80, '\xff')}), kNpyCorrupt,
+       "a.npy: no deflated data: invalid block type"},
+      {"DeflatedCut", deflated_npz(good, {.packed = packed.substr(0, packed.size() / 2)}), kNpyCorrupt,
+       "cut off"},
+      {"DeflatedEmpty", deflated_npz(good, {.packed = ""}), kNpyCorrupt, "cut off"},
+      {"DeflatedTrailing", deflated_npz(good, {.packed = packed + "x"}), kNpyCorrupt, "bytes behind"},
+      {"DeflatedChecksum", deflated_npz(good, {.crc_xor = 1}), kNpyCorrupt, "checksum"},
+      {"DeflatedSizeLess", deflated_npz(good, {.size = static_cast<int64_t>(good.size()) - 1}), kNpyCorrupt,
+       "4 bytes of data, there are 3"},
+      {"DeflatedSizeMore", deflated_npz(good, {.size = static_cast<int64_t>(good.size()) + 1}), kNpyCorrupt,
+       "4 bytes of data, there are 5"},
+      {"DeflatedSizeAbsurd", deflated_npz(good, {.size = int64_t{1} << 31}), kNpyCorrupt, "cannot give"},
+      {"DeflatedLonger", deflated_npz(good + "more", {.size = static_cast<int64_t>(good.size())}),
+       kNpyCorrupt, "longer than it says"},
+      {"DeflatedShorter",
+       deflated_npz(good.substr(0, good.size() - 1), {.size = static_cast<int64_t>(good.size())}),
+       kNpyCorrupt, "1 bytes too early"},
+      // Two megabytes in the header and in the directory, four bytes in the data.
+      {"DeflatedHeaderLies",
+       deflated_npz(shaped("(500000,)", 4),
+                    {.size = static_cast<int64_t>(shaped("(500000,)", 0).size()) + 2'000'000}),
+       kNpyCorrupt, "cannot give"},
+      {"DeflatedNotAnArray", deflated_npz("textual content", {}), kNpyCorrupt, "not a .npy file"},
       {"WrongChecksum", make_zip({{.name = "a.npy", .data = good, .crc_xor = 1}}), kNpyCorrupt, "checksum"},
       {"BrokenMember", make_zip({{.name = "a.npy", .data = "text"}}), kNpyCorrupt, "a.npy: not a .npy file"},
       {"NameThatLeaves", make_zip({{.name = "../a.npy", .data = good}}), kNpyCorrupt, "component"},
@@ -124,6 +185,19 @@ TEST(Npy, ReadsEveryVersionAndOrderOfKeys) {
     EXPECT_EQ(array.dtype, DType::kInt64);
     EXPECT_TRUE(array.fortran_order);
     EXPECT_EQ(array.bytes.size(), 48u);
+  }
+}
+
+TEST(Npz, ReadsDeflatedArrays) {
+  for (const size_t count : {size_t{0}, size_t{1}, size_t{5'000'000}}) {
+    std::string bytes = deflated_npz(shaped(fmt::format("({},)", count), 4 * count), {});
+    const auto arrays = read_npz(std::as_writable_bytes(std::span(bytes)), "x.npz");
+    ASSERT_EQ(arrays.size(), 1u);
+    EXPECT_EQ(arrays[0].name, "a");
+    EXPECT_THAT(arrays[0].shape, ElementsAre(static_cast<int64_t>(count)));
+    ASSERT_EQ(arrays[0].bytes.size(), 4 * count);
+    EXPECT_TRUE(std::all_of(arrays[0].bytes.begin(), arrays[0].bytes.end(),
+                            [](std::byte byte) { return byte == std::byte{'d'}; }));
   }
 }
 

@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "archive/byte_reader.h"
+#include "archive/crc32.h"
+#include "archive/inflate.h"
 #include "archive/numpy.h"
 #include "archive/numpy_format.h"
 #include "archive/text.h"
@@ -152,14 +154,87 @@ NumpyArray parse_header(std::string_view text, const std::string& where) {
   return array;
 }
 
-ZipReader open_npz(std::span<std::byte> bytes, const std::string& file) {
-  try {
-    return {bytes, file};
-  } catch (const Error& error) {
-    if (error.code() != ErrorCode::kUnsupported) throw;
-    fail(ErrorCode::kUnsupported, "{}. numpy.savez stores its arrays, numpy.savez_compressed does not",
-         error.what());
+/// What stands before the header's text: magic, version, length.
+constexpr size_t kNpyVersionEnd = 8;
+
+size_t length_bytes(std::byte major, const std::string& file) {
+  const auto version = std::to_integer<unsigned>(major);
+  if (version < 1 || version > 3)
+    fail(ErrorCode::kUnsupported, "{}: version {} of the .npy format is not read", file, version);
+  return version == 1 ? sizeof(uint16_t) : sizeof(uint32_t);
+}
+
+size_t header_length(ByteReader& reader, size_t bytes, const std::string& file) {
+  const size_t length = bytes == sizeof(uint16_t) ? reader.read<uint16_t>("header length")
+                                                  : reader.read<uint32_t>("header length");
+  if (length > kLongestNpyHeader)
+    fail(ErrorCode::kCorruptFile, "{}: a header of {} bytes, more than {}", file, length, kLongestNpyHeader);
+  return length;
+}
+
+uint64_t data_bytes(const NumpyArray& array, const std::string& file) {
+  const auto size = tensor_bytes(array.shape, array.dtype);
+  if (!size) fail(ErrorCode::kCorruptFile, "{}: its shape overflows", file);
+  return static_cast<uint64_t>(*size);
+}
+
+void check_data(const NumpyArray& array, uint64_t there, const std::string& file) {
+  const uint64_t wanted = data_bytes(array, file);
+  if (wanted != there)
+    fail(ErrorCode::kCorruptFile, "{}: dtype and shape give {} bytes of data, there are {}", file, wanted,
+         there);
+}
+
+/// Reads deflated data and counts them.
+class InflatedReader {
+ public:
+  InflatedReader(const ZipMember& member, const std::string& file)
+      : inflater_(member.bytes, file), size_(member.size), file_(file) {}
+
+  /// Memory is taken as data come, not as somebody says that they will.
+  std::vector<std::byte> read(uint64_t count) {
+    constexpr uint64_t kFirst = uint64_t{1} << 20;
+    std::vector<std::byte> bytes;
+    while (bytes.size() < count) {
+      const size_t begin = bytes.size();
+      bytes.resize(begin + std::min<uint64_t>(count - begin, std::max<uint64_t>(kFirst, begin)));
+      inflater_.read(std::span(bytes).subspan(begin));
+    }
+    crc_ = crc32(bytes, crc_);
+    position_ += count;
+    return bytes;
   }
+
+  uint64_t left() const { return size_ > position_ ? size_ - position_ : 0; }
+  uint32_t finish() {
+    if (position_ != size_)
+      fail(ErrorCode::kCorruptFile, "{}: {} bytes, its container says {}", file_, position_, size_);
+    inflater_.expect_end();
+    return crc_;
+  }
+
+ private:
+  Inflater inflater_;
+  uint64_t size_, position_ = 0;
+  uint32_t crc_ = 0;
+  std::string file_;
+};
+
+NumpyArray read_deflated(const ZipReader& zip, const ZipMember& member, const std::string& file) {
+  InflatedReader reader(member, file);
+  const std::vector<std::byte> start = reader.read(kNpyVersionEnd);
+  if (!is_npy(start)) fail(ErrorCode::kCorruptFile, "{}: not a .npy file", file);
+  const size_t length_size = length_bytes(start[numpy::kMagic.size()], file);
+  const std::vector<std::byte> length = reader.read(length_size);
+  ByteReader length_reader(length, file);
+  const std::vector<std::byte> header = reader.read(header_length(length_reader, length_size, file));
+  NumpyArray array = parse_header(as_text(header), file);
+  check_data(array, reader.left(), file);
+  auto data = std::make_shared<std::vector<std::byte>>(reader.read(data_bytes(array, file)));
+  zip.verify_crc(member, reader.finish());
+  array.bytes = *data;
+  array.owner = std::move(data);
+  return array;
 }
 
 }  // namespace
@@ -175,33 +250,25 @@ bool is_zip(std::span<const std::byte> bytes) {
 NumpyArray read_npy(std::span<std::byte> bytes, const std::string& file) {
   if (!is_npy(bytes)) fail(ErrorCode::kCorruptFile, "{}: not a .npy file", file);
   ByteReader reader(bytes, file, numpy::kMagic.size());
-  const auto major = reader.read<uint8_t>("version");
+  const size_t length_size = length_bytes(std::byte{reader.read<uint8_t>("version")}, file);
   reader.read<uint8_t>("version");
-  if (major < 1 || major > 3)
-    fail(ErrorCode::kUnsupported, "{}: version {} of the .npy format is not read", file, major);
-  const size_t length =
-      major == 1 ? reader.read<uint16_t>("header length") : reader.read<uint32_t>("header length");
-  if (length > kLongestNpyHeader)
-    fail(ErrorCode::kCorruptFile, "{}: a header of {} bytes, more than {}", file, length, kLongestNpyHeader);
+  const size_t length = header_length(reader, length_size, file);
   NumpyArray array = parse_header(reader.read_text(length, "header"), file);
-  const auto size = tensor_bytes(array.shape, array.dtype);
-  if (!size) fail(ErrorCode::kCorruptFile, "{}: its shape overflows", file);
   array.bytes = bytes.subspan(reader.position());
-  if (static_cast<uint64_t>(*size) != array.bytes.size())
-    fail(ErrorCode::kCorruptFile, "{}: dtype and shape give {} bytes of data, there are {}", file, *size,
-         array.bytes.size());
+  check_data(array, array.bytes.size(), file);
   return array;
 }
 
 std::vector<NumpyArray> read_npz(std::span<std::byte> bytes, const std::string& file) {
-  const ZipReader zip = open_npz(bytes, file);
+  const ZipReader zip(bytes, file, ZipMethods::kStoredAndDeflated);
   std::vector<NumpyArray> arrays;
   for (const ZipMember& member : zip.members()) {
     if (!member.name.ends_with(numpy::kExtension))
       fail(ErrorCode::kUnsupported, "{}: member {} is no array: a model or a file of torch.save, not .npz",
            file, quote_text(member.name));
-    zip.verify_crc(member);
-    arrays.push_back(read_npy(member.bytes, fmt::format("{}: {}", file, member.name)));
+    const std::string where = fmt::format("{}: {}", file, member.name);
+    if (!member.deflated) zip.verify_crc(member);
+    arrays.push_back(member.deflated ? read_deflated(zip, member, where) : read_npy(member.bytes, where));
     arrays.back().name = member.name.substr(0, member.name.size() - numpy::kExtension.size());
   }
   return arrays;

@@ -29,10 +29,12 @@ void say(const char* text) {
 }
 
 void interrupted(int signal) {
-  // Last first: what stands in a folder before the folder.
-  for (int i = kSlots - 1; i >= 0; --i) {
-    if (slots[i].state.load() == kReady && ::unlink(slots[i].path) != 0) ::rmdir(slots[i].path);
-  }
+  // All files before all folders, whose order in the table says nothing: slots are used again. A folder goes
+  // before one that it stands in.
+  for (const Slot& slot : slots)
+    if (slot.state.load() == kReady) ::unlink(slot.path);
+  for (int i = kSlots - 1; i >= 0; --i)
+    if (slots[i].state.load() == kReady) ::rmdir(slots[i].path);
   say(finished_a_file.load() ? "\nhalftone: interrupted\n" : "\nhalftone: interrupted; nothing written\n");
   ::_exit(128 + signal);
 }

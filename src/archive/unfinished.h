@@ -5,7 +5,8 @@
 
 namespace halftone {
 
-/// While it lives, an interrupt removes the path: a file, or a folder whose files were named after it.
+/// While it lives, an interrupt removes the path: a file, or a folder whose files are Unfinished too. Made
+/// before the file or folder is, so that no moment is left out.
 class Unfinished {
  public:
   explicit Unfinished(const std::string& path);

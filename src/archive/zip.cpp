@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "archive/crc32.h"
+#include "archive/inflate.h"
 #include "archive/text.h"
 #include "archive/zip_records.h"
 #include "base/errors.h"
@@ -34,21 +35,33 @@ std::string_view objection_to_name(std::string_view name) {
   return {};
 }
 
-void check_entry(const Entry& entry, const std::string& file) {
+constexpr uint16_t kDeflate = 8;
+
+/// What deflated data can give at most is known; a claim beyond it is none that memory is taken for.
+void check_sizes(const Entry& entry, const std::string& file) {
+  if (entry.method == 0 && entry.size != entry.compressed_size) {
+    fail(ErrorCode::kCorruptFile, "{}: member {} is stored, but its sizes differ: {} and {}", file,
+         quote_text(entry.name), entry.compressed_size, entry.size);
+  }
+  if (entry.method == kDeflate && entry.size / kMostInflated > entry.compressed_size) {
+    fail(ErrorCode::kCorruptFile, "{}: member {}: {} deflated bytes cannot give {}", file,
+         quote_text(entry.name), entry.compressed_size, entry.size);
+  }
+}
+
+void check_entry(const Entry& entry, ZipMethods methods, const std::string& file) {
   if (const auto objection = objection_to_name(entry.name); !objection.empty()) {
     fail(ErrorCode::kCorruptFile, "{}: member name {} {}", file, quote_text(entry.name), objection);
   }
   if ((entry.flags & (zip::kEncrypted | zip::kStrongEncryption | zip::kMaskedDirectory)) != 0) {
     fail(ErrorCode::kUnsupported, "{}: member {} is encrypted", file, quote_text(entry.name));
   }
-  if (entry.method != 0 || (entry.flags & zip::kPatched) != 0) {
-    fail(ErrorCode::kUnsupported, "{}: member {} is compressed (method {}); only stored members are read",
-         file, quote_text(entry.name), entry.method);
+  const bool deflate = methods == ZipMethods::kStoredAndDeflated;
+  if ((entry.method != 0 && !(deflate && entry.method == kDeflate)) || (entry.flags & zip::kPatched) != 0) {
+    fail(ErrorCode::kUnsupported, "{}: member {} is compressed (method {}); only stored {}members are read",
+         file, quote_text(entry.name), entry.method, deflate ? "and deflated " : "");
   }
-  if (entry.size != entry.compressed_size) {
-    fail(ErrorCode::kCorruptFile, "{}: member {} is stored, but its sizes differ: {} and {}", file,
-         quote_text(entry.name), entry.compressed_size, entry.size);
-  }
+  check_sizes(entry, file);
   if (entry.name.back() == '/' && entry.size != 0) {
     fail(ErrorCode::kCorruptFile, "{}: directory entry {} has {} bytes of data", file, quote_text(entry.name),
          entry.size);
@@ -76,16 +89,18 @@ bool name_less(const ZipMember& a, const ZipMember& b) {
 
 }  // namespace
 
-ZipReader::ZipReader(std::span<std::byte> bytes, std::string file) : file_(std::move(file)) {
+ZipReader::ZipReader(std::span<std::byte> bytes, std::string file, ZipMethods methods)
+    : file_(std::move(file)) {
   const zip::Directory directory = zip::find_directory(bytes, file_);
   const std::vector<Entry> entries = zip::read_entries(bytes, directory, file_);
   std::vector<Extent> extents;
   extents.reserve(entries.size());
   members_.reserve(entries.size());
   for (const Entry& entry : entries) {
-    check_entry(entry, file_);
+    check_entry(entry, methods, file_);
     extents.push_back(zip::locate(bytes, entry, directory.begin, file_));
-    members_.push_back({entry.name, bytes.subspan(extents.back().data, entry.size), entry.crc32});
+    members_.push_back({entry.name, bytes.subspan(extents.back().data, entry.compressed_size), entry.crc32,
+                        entry.method == kDeflate, entry.size});
   }
   check_overlaps(entries, extents, file_);
   std::sort(members_.begin(), members_.end(), name_less);
@@ -110,7 +125,10 @@ const ZipMember& ZipReader::member(std::string_view name) const {
 }
 
 void ZipReader::verify_crc(const ZipMember& member) const {
-  const uint32_t computed = halftone::crc32(member.bytes);
+  verify_crc(member, halftone::crc32(member.bytes));
+}
+
+void ZipReader::verify_crc(const ZipMember& member, uint32_t computed) const {
   if (computed != member.crc32) {
     fail(ErrorCode::kCorruptFile, "{}: member {}: checksum {:08x} of its bytes is not the recorded {:08x}",
          file_, quote_text(member.name), computed, member.crc32);

@@ -125,11 +125,11 @@ Extent locate(std::span<const std::byte> bytes, const Entry& entry, size_t limit
   const LocalHeader header = read_local(before_directory, extent.begin, where);
   check_agreement(header, entry, where);
   extent.data = header.data;
-  if (entry.size > limit - extent.data) {
+  if (entry.compressed_size > limit - extent.data) {
     fail(ErrorCode::kCorruptFile, "{}: its {} bytes at {} reach past the last member's end at {}", where,
-         entry.size, extent.data, limit);
+         entry.compressed_size, extent.data, limit);
   }
-  extent.end = extent.data + static_cast<size_t>(entry.size);
+  extent.end = extent.data + static_cast<size_t>(entry.compressed_size);
   if ((entry.flags & kHasDescriptor) != 0) {
     const size_t length = descriptor_length(before_directory.subspan(extent.end), entry);
     if (length == 0) {

@@ -13,6 +13,7 @@
 #include "capture/module/geometry.h"
 #include "capture/module/trace_run.h"
 #include "graph/autocast_state.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -42,7 +43,7 @@ void check_form(const AotProgram& program, const std::string& name, const Tensor
     fail(ErrorCode::kGuard, "{}: {} has {} {}, compiled was for {}", program.name, name, what, found, wanted);
   };
   if (given.scalar_type() != expected.dtype)
-    refuse("type", c10::toString(given.scalar_type()), c10::toString(expected.dtype));
+    refuse("type", dtype_text(given.scalar_type()), dtype_text(expected.dtype));
   if (!equal_sizes(expected.sizes, given.sizes()))
     refuse("sizes", list_of(given.sizes()), list_of(constant_sizes(expected.sizes)));
   if (!equal_sizes(expected.strides, given.strides()))
@@ -133,8 +134,8 @@ void check_results(const AotProgram& program, const std::vector<c10::IValue>& ou
     const at::Tensor& given = outputs[i].toTensor();
     if (has_form(expected, given)) continue;
     fail(ErrorCode::kInternal, "{}: result {} is {} {} with strides {}, traced was {} {} with strides {}",
-         program.name, i, c10::toString(given.scalar_type()), list_of(given.sizes()),
-         list_of(given.strides()), c10::toString(expected.dtype), list_of(constant_sizes(expected.sizes)),
+         program.name, i, dtype_text(given.scalar_type()), list_of(given.sizes()), list_of(given.strides()),
+         dtype_text(expected.dtype), list_of(constant_sizes(expected.sizes)),
          list_of(constant_sizes(expected.strides)));
   }
 }

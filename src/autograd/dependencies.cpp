@@ -1,5 +1,6 @@
 #include "autograd/dependencies.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace halftone {
@@ -20,6 +21,8 @@ std::vector<std::vector<bool>> tangents_behind_gradients(const JointGraph& joint
   for (const auto& node : graph.nodes()) {
     std::vector<bool> sum(joint.tangents);
     for (const Value* value : node->input_values()) add(value, sum);
+    // Of forward's values, half of all, there is nothing to remember.
+    if (std::find(sum.begin(), sum.end(), true) == sum.end()) continue;
     for (const Value* output : node->outputs()) behind[output] = sum;
   }
   std::vector<std::vector<bool>> gradients;

@@ -6,9 +6,7 @@
 
 #include "backend/compare.h"
 #include "backend/graph_case.h"
-#include "backend/module_function.h"
 #include "base/errors.h"
-#include "graph/interpreter.h"
 #include "graph/mutation.h"
 
 namespace halftone {
@@ -37,29 +35,29 @@ class RandomState {
   at::Tensor state_;
 };
 
-/// Results, inputs after the call (a backend may have written if the graph does not), buffers after it.
-std::vector<Observed> observe(const GraphCase& graph_case, const CompiledFunction& function) {
+/// Results, inputs after the call (a backend may have written where the graph does not), buffers after it.
+std::vector<Observed> observe(const GraphModule& module, std::vector<c10::IValue> results,
+                              const std::vector<c10::IValue>& inputs, const TensorMap& tensors) {
   std::vector<Observed> all;
-  for (const c10::IValue& result : function(graph_case.inputs))
-    all.push_back({fmt::format("output {}", all.size()), result});
-  const std::vector<std::string> names = graph_case.module->input_names();
+  for (c10::IValue& result : results)
+    all.push_back({fmt::format("output {}", all.size()), std::move(result)});
+  const std::vector<std::string> names = module.input_names();
   for (size_t i = 0; i < names.size(); ++i)
-    all.push_back({fmt::format("input \"{}\" after the call", names[i]), graph_case.inputs[i]});
-  for (const std::string& name : mutated_tensor_names(graph_case.module->graph()))
-    all.push_back({fmt::format("\"{}\" after the call", name), graph_case.module->tensor(name)});
+    all.push_back({fmt::format("input \"{}\" after the call", names[i]), inputs[i]});
+  for (const std::string& name : mutated_tensor_names(module.graph()))
+    all.push_back({fmt::format("\"{}\" after the call", name), tensors.at(name)});
   return all;
 }
 
-std::vector<Observed> interpret(const GraphCase& graph_case) {
-  const GraphCase own = copy_of(graph_case);
-  return observe(
-      own, function_of(own.module, std::make_shared<const InterpretedGraph>(copy_of_graph(*own.module))));
+std::vector<Observed> observe_interpreter(const GraphCase& graph_case) {
+  const CaseMemory own = own_memory(graph_case);
+  return observe(*graph_case.module, interpret(graph_case, own), own.inputs, own.tensors);
 }
 
 /// Empty if some operator does not know float64.
 std::vector<Observed> interpret_in_float64(const GraphCase& graph_case) {
   try {
-    return interpret(in_float64(graph_case));
+    return observe_interpreter(in_float64(graph_case));
   } catch (const std::exception&) {
     return {};
   }
@@ -84,7 +82,7 @@ std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const Gr
   required(graph_case.module, "find_failure: the module of the case");
   required(backend, "find_failure: the backend");
   RandomState random;
-  const std::vector<Observed> expected = interpret(graph_case);
+  const std::vector<Observed> expected = observe_interpreter(graph_case);
   const GraphCase own = copy_of(graph_case);
   CompiledFunction function;
   try {
@@ -95,7 +93,8 @@ std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const Gr
   std::vector<Observed> results;
   try {
     random.restore();
-    results = observe(own, function);
+    std::vector<c10::IValue> outputs = function(own.inputs);
+    results = observe(*own.module, std::move(outputs), own.inputs, *own.module->tensors());
   } catch (const std::exception& error) {
     return BackendFailure{FailureKind::kRunError, error.what()};
   }

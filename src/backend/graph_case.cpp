@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "base/errors.h"
+#include "graph/graph_call.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
 
@@ -16,24 +18,43 @@ c10::IValue copy_of(const c10::IValue& value) {
 
 }  // namespace
 
-GraphCase copy_of(const GraphCase& graph_case) {
+CaseMemory own_memory(const GraphCase& graph_case) {
   const GraphModule& module = *graph_case.module;
-  TensorMap tensors = *module.tensors();
+  CaseMemory own{*module.tensors(), {}};
   for (const std::string& name : mutated_tensor_names(module.graph())) {
-    if (const auto found = tensors.find(name); found != tensors.end())
+    if (const auto found = own.tensors.find(name); found != own.tensors.end())
       found->second = copy_of(c10::IValue(found->second)).toTensor();
   }
-  std::vector<c10::IValue> inputs;
-  for (const c10::IValue& input : graph_case.inputs) inputs.push_back(copy_of(input));
-  return {module.with_flat_graph(module.graph().clone(), std::move(tensors)), std::move(inputs)};
+  for (const c10::IValue& input : graph_case.inputs) own.inputs.push_back(copy_of(input));
+  return own;
 }
 
-RecordedValues record_values(const GraphCase& graph_case) {
-  const GraphCase own = copy_of(graph_case);
-  const std::shared_ptr<const Graph> graph = own.module->graph().clone();
+GraphCase copy_of(const GraphCase& graph_case) {
+  const GraphModule& module = *graph_case.module;
+  CaseMemory own = own_memory(graph_case);
+  return {module.with_flat_graph(module.graph().clone(), std::move(own.tensors)), std::move(own.inputs)};
+}
+
+std::vector<c10::IValue> interpret(const GraphCase& graph_case, const CaseMemory& memory,
+                                   const NodeHook* hook) {
+  const GraphModule& module = *graph_case.module;
+  const std::string name = module.name.empty() ? "graph" : module.name;
+  TensorMap state;
+  for (const std::string& written : mutated_tensor_names(module.graph())) {
+    const auto found = memory.tensors.find(written);
+    if (found == memory.tensors.end())
+      fail(ErrorCode::kNotFound, "{}: the graph writes \"{}\", which has no tensor", name, written);
+    state.emplace(written, found->second);
+  }
+  const InterpretedGraph graph(std::shared_ptr<const Graph>(graph_case.module, &module.graph()));
+  return call_graph({name, InputCheck(module), graph, memory.tensors}, memory.inputs, state, hook);
+}
+
+RecordedValues record_values(const GraphCase& graph_case, const std::function<bool(const Value&)>& wanted) {
   RecordedValues values;
-  const NodeHook hook = [&values](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+  const NodeHook hook = [&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
     for (size_t i = 0; i < outputs.size(); ++i) {
+      if (wanted && !wanted(*node.output(i))) continue;
       const c10::IValue& value = outputs[i];
       // Detached: a recorded value is an input, not part of a backward pass.
       values[node.output(i)->name()] = value.isTensor() && value.toTensor().defined()
@@ -41,8 +62,7 @@ RecordedValues record_values(const GraphCase& graph_case) {
                                            : value;
     }
   };
-  const auto tensors = own.module->tensors();
-  Interpreter(graph).run(collect_graph_inputs(*graph, {own.inputs, *tensors, {}, {}}), &hook);
+  interpret(graph_case, own_memory(graph_case), &hook);
   return values;
 }
 

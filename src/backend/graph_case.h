@@ -1,20 +1,35 @@
 // Cases: graphs with tensors and inputs, copied and rebuilt while the minifier works on them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "halftone/minify.h"
 
 namespace halftone {
 
-/// The same case with memory of its own for inputs and for what the graph writes to. Tensors whose elements
-/// overlap are spread out.
+/// The tensors and inputs of a case for one run: copies of the inputs and of what the graph writes to.
+/// Tensors whose elements overlap are spread out.
+struct CaseMemory {
+  TensorMap tensors;
+  std::vector<c10::IValue> inputs;
+};
+CaseMemory own_memory(const GraphCase& graph_case);
+
+/// The same case with such memory and a graph of its own.
 GraphCase copy_of(const GraphCase& graph_case);
 
-/// What each value of the graph holds in a run, by name; tensors are copies.
+/// Runs the case's graph, which is only read, on this memory.
+std::vector<c10::IValue> interpret(const GraphCase& graph_case, const CaseMemory& memory,
+                                   const NodeHook* hook = nullptr);
+
+/// What values of the graph hold in a run, by name; tensors are copies.
 using RecordedValues = std::unordered_map<std::string, c10::IValue>;
-RecordedValues record_values(const GraphCase& graph_case);
+/// Of all values, or of those that are wanted.
+RecordedValues record_values(const GraphCase& graph_case,
+                             const std::function<bool(const Value&)>& wanted = {});
 
 }  // namespace halftone

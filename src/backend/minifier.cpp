@@ -67,7 +67,7 @@ class Search {
   size_t size() const { return best_.module->graph().nodes().size(); }
 
   void shrink() {
-    cut();
+    halve();
     take(with_fixed_sizes(best_, record_values(best_)));
     take(without_mutation_outputs(best_));
     // One step may make another possible. Each that succeeds leaves fewer nodes, outputs or inputs.
@@ -101,6 +101,18 @@ class Search {
       return find_failure(candidate, backend_, options_);
     } catch (const std::exception&) {
       return std::nullopt;
+    }
+  }
+
+  /// Halves as long as one of the halves fails as before. All of it is the work of two trials of the whole
+  /// graph, where bisecting alone takes one for each power of two; what fails by more than one half has is
+  /// left to the steps below.
+  void halve() {
+    while (size() > 1) {
+      const size_t middle = size() / 2;
+      if (!take(cut_end(best_, middle)) && !take(cut_begin(best_, middle))) return;
+      // Most inputs are weights of the other half; each trial copies them.
+      take(without_unused_inputs(best_));
     }
   }
 

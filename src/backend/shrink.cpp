@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
+#include <unordered_set>
 
 #include "capture/module/geometry.h"
 #include "graph/rewrite/edit.h"
@@ -57,7 +59,8 @@ bool fix_sizes(Value& value, const c10::IValue& held) {
 std::optional<GraphCase> cut_end(const GraphCase& graph_case, size_t count) {
   auto graph = graph_case.module->graph().clone();
   const std::vector<Node*> nodes = snapshot(*graph);
-  const std::set<const Node*> kept(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(count));
+  const std::unordered_set<const Node*> kept(nodes.begin(),
+                                             nodes.begin() + static_cast<std::ptrdiff_t>(count));
   std::vector<Argument> outputs;
   for (size_t i = 0; i < count; ++i) {
     for (Value* value : nodes[i]->outputs()) {
@@ -92,8 +95,8 @@ std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t beg
                                          const RecordedValues& values) {
   auto graph = graph_case.module->graph().clone();
   const std::vector<Node*> nodes = snapshot(*graph);
-  const std::set<const Node*> leaving(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                                      nodes.begin() + static_cast<std::ptrdiff_t>(end));
+  const std::unordered_set<const Node*> leaving(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                                                nodes.begin() + static_cast<std::ptrdiff_t>(end));
   std::vector<c10::IValue> inputs = graph_case.inputs;
   std::vector<std::pair<Value*, std::string>> renamed;
   for (size_t i = begin; i < end; ++i) {
@@ -117,12 +120,26 @@ std::optional<GraphCase> nodes_as_inputs(const GraphCase& graph_case, size_t beg
   return smaller;
 }
 
+std::optional<GraphCase> cut_begin(const GraphCase& graph_case, size_t count) {
+  const std::vector<Node*> nodes = snapshot(graph_case.module->graph());
+  const std::unordered_set<const Node*> leaving(nodes.begin(),
+                                                nodes.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto is_read_later = [&](const Value& value) {
+    return leaving.contains(value.producer()) &&
+           std::any_of(value.users().begin(), value.users().end(),
+                       [&](const Node* user) { return !leaving.contains(user); });
+  };
+  return nodes_as_inputs(graph_case, 0, count, record_values(graph_case, is_read_later));
+}
+
 std::optional<GraphCase> without_unused_inputs(const GraphCase& graph_case) {
+  const UnusedInputOptions options{.user_inputs = true};
+  // Looks before it copies the graph: mostly there is none.
+  if (!has_unused_inputs(graph_case.module->graph(), options)) return std::nullopt;
   auto graph = graph_case.module->graph().clone();
   TensorMap tensors = *graph_case.module->tensors();
   std::vector<c10::IValue> inputs = graph_case.inputs;
-  const std::vector<RemovedInput> removed = remove_unused_inputs(*graph, tensors, {.user_inputs = true});
-  if (removed.empty()) return std::nullopt;
+  const std::vector<RemovedInput> removed = remove_unused_inputs(*graph, tensors, options);
   for (size_t i = removed.size(); i-- > 0;) {
     if (removed[i].kind == InputKind::kUser)
       inputs.erase(inputs.begin() + static_cast<std::ptrdiff_t>(removed[i].argument));

@@ -12,7 +12,11 @@ namespace halftone {
 /// any of it.
 std::optional<GraphCase> cut_end(const GraphCase& graph_case, size_t count);
 
-/// Without the outputs [begin, end), and without what only they needed. Nothing if no output is left.
+/// Without the first `count` nodes: what later nodes read of them are inputs, which hold the values of a run.
+/// Nothing where such a value is a list or none.
+std::optional<GraphCase> cut_begin(const GraphCase& graph_case, size_t count);
+
+/// Without the outputs [begin, end), and without what only they needed. Nothing where no output is left.
 std::optional<GraphCase> without_outputs(const GraphCase& graph_case, size_t begin, size_t end);
 
 /// The nodes [begin, end) are gone; those of their results that others read are inputs, which hold the

@@ -22,18 +22,24 @@ OutputSpec spec_of(const Value& value) {
 
 Node* append_copy(Graph& graph, const Node& node, ValueMapping& mapping) {
   std::vector<NamedArgument> inputs;
+  inputs.reserve(node.inputs().size());
   for (const NamedArgument& input : node.inputs())
     inputs.push_back({input.name, copy_argument(input.value, mapping)});
   std::vector<OutputSpec> outputs;
+  outputs.reserve(node.outputs().size());
   for (const Value* output : node.outputs()) outputs.push_back(spec_of(*output));
-  Node* fresh = graph.append(node.target(), std::move(inputs), std::move(outputs), node.source());
+  Node* fresh = graph.append_like(node, std::move(inputs), std::move(outputs));
   for (size_t i = 0; i < node.outputs().size(); ++i) mapping.emplace(node.output(i), fresh->output(i));
   return fresh;
 }
 
 std::unique_ptr<Graph> Graph::clone() const {
   auto copy = std::make_unique<Graph>();
+  const size_t values = inputs_.size() + nodes_.size();  // or a few more
+  copy->reserve_values(values);
   ValueMapping mapping;
+  mapping.reserve(values);
+  copy->inputs_.reserve(inputs_.size());
   for (const GraphInput& input : inputs_) {
     mapping[input.value] = copy->add_input(spec_of(*input.value), input.kind, input.target);
     copy->set_input_fixed(copy->inputs_.size() - 1, input.fixed);

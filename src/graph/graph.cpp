@@ -117,7 +117,7 @@ void Node::add_uses() {
 
 void Node::require_values() const {
   visit_values(inputs_, [this](Value*& value) {
-    if (!value) fail(ErrorCode::kInvalidArgument, "{}: an operand is a null value", target_);
+    if (!value) fail(ErrorCode::kInvalidArgument, "{}: an operand is a null value", target());
   });
 }
 
@@ -157,25 +157,35 @@ std::vector<Value*> Node::input_values() const {
   return values;
 }
 
-/// The values by name, and where to go on when a name is taken.
+/// The values by name, and where to go on when a name is taken. The keys are the values' own names.
 struct Graph::Names {
-  std::unordered_map<std::string, std::unique_ptr<Value>> values;
+  std::unordered_map<std::string_view, std::unique_ptr<Value>> values;
   std::unordered_map<std::string, size_t> next_suffix;
 
-  std::string unique(const std::string& hint) {
-    const std::string base = hint.empty() ? "v" : hint;
-    if (!hint.empty() && !values.contains(base)) return base;
-    size_t& suffix = next_suffix[base];
+  std::string unique(std::string hint) {
+    if (!hint.empty() && !values.contains(hint)) return hint;
+    size_t& suffix = next_suffix[hint.empty() ? "v" : hint];
     std::string name;
     do {
-      name = hint.empty() ? fmt::format("v{}", suffix++) : fmt::format("{}_{}", base, ++suffix);
+      name = hint.empty() ? fmt::format("v{}", suffix++) : fmt::format("{}_{}", hint, ++suffix);
     } while (values.contains(name));
     return name;
   }
 };
 
+namespace {
+
+const std::shared_ptr<const Source>& no_source() {
+  static const auto none = std::make_shared<const Source>();
+  return none;
+}
+
+}  // namespace
+
 Graph::Graph() : return_node_(new Node()), names_(std::make_unique<Names>()) {
-  return_node_->target_ = "return";
+  static const std::string& target = *new std::string("return");  // for ever, like other targets
+  return_node_->target_ = &target;
+  return_node_->source_ = no_source();
   return_node_->graph_ = this;
 }
 
@@ -184,7 +194,7 @@ Graph::~Graph() = default;
 Value* Graph::new_value(OutputSpec spec, Node* producer, size_t index) {
   auto owned = std::unique_ptr<Value>(new Value());
   Value* value = owned.get();
-  value->name_ = names_->unique(spec.name);
+  value->name_ = names_->unique(std::move(spec.name));
   value->type_ = spec.type;
   value->meta_ = std::move(spec.meta);
   value->expression_ = std::move(spec.expression);
@@ -196,7 +206,7 @@ Value* Graph::new_value(OutputSpec spec, Node* producer, size_t index) {
 }
 
 void Graph::delete_value(Value* value) {
-  names_->values.erase(std::string(value->name_));
+  names_->values.erase(names_->values.find(value->name_));
 }
 
 Value* Graph::add_input(OutputSpec spec, InputKind kind, std::string target) {
@@ -251,16 +261,33 @@ void Graph::set_outputs(std::vector<Argument> values, std::vector<GraphOutput> o
 
 Node* Graph::insert(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
                     std::vector<OutputSpec> outputs, Source source) {
-  const c10::OperatorHandle* op = nullptr;
-  if (!try_builtin(target)) {
-    op = try_operator(target);
-    if (!op) fail(ErrorCode::kUnsupported, "no operator or built-in is called {}", target);
+  const auto known = try_target(target);
+  if (!known) fail(ErrorCode::kUnsupported, "no operator or built-in is called {}", target);
+  auto node = std::unique_ptr<Node>(new Node());
+  node->target_ = known->name;
+  node->op_ = known->op;
+  // Neighbours mostly belong to one layer.
+  const auto place = before ? before->position_ : nodes_.end();
+  if (place != nodes_.begin() && (*std::prev(place))->source() == source) {
+    node->source_ = (*std::prev(place))->source_;
+  } else {
+    node->source_ = source == Source() ? no_source() : std::make_shared<const Source>(std::move(source));
   }
-  auto owned = std::unique_ptr<Node>(new Node());
+  return add(before, std::move(node), std::move(inputs), std::move(outputs));
+}
+
+Node* Graph::append_like(const Node& model, std::vector<NamedArgument> inputs,
+                         std::vector<OutputSpec> outputs) {
+  auto node = std::unique_ptr<Node>(new Node());
+  node->target_ = model.target_;
+  node->op_ = model.op_;
+  node->source_ = model.source_;
+  return add(nullptr, std::move(node), std::move(inputs), std::move(outputs));
+}
+
+Node* Graph::add(Node* before, std::unique_ptr<Node> owned, std::vector<NamedArgument> inputs,
+                 std::vector<OutputSpec> outputs) {
   Node* node = owned.get();
-  node->target_ = target;
-  node->op_ = op;
-  node->source_ = std::move(source);
   node->graph_ = this;
   node->position_ = nodes_.insert(before ? before->position_ : nodes_.end(), std::move(owned));
   node->outputs_.reserve(outputs.size());
@@ -268,6 +295,10 @@ Node* Graph::insert(Node* before, std::string_view target, std::vector<NamedArgu
     node->outputs_.push_back(new_value(std::move(outputs[i]), node, i));
   node->set_inputs(std::move(inputs));
   return node;
+}
+
+void Graph::reserve_values(size_t count) {
+  names_->values.reserve(count);
 }
 
 void Graph::replace_all_uses(Value* old_value, Value* new_value) {
@@ -289,7 +320,7 @@ void Graph::move_before(Node* node, Node* before) {
 void Graph::erase(Node* node) {
   for (const Value* output : node->outputs_) {
     if (!output->users_.empty()) {
-      fail(ErrorCode::kState, "{} cannot be erased: %{} still has {} uses", node->target_, output->name_,
+      fail(ErrorCode::kState, "{} cannot be erased: %{} still has {} uses", node->target(), output->name_,
            output->users_.size());
     }
   }
@@ -340,11 +371,11 @@ void Graph::sort_topologically() {
   }
   const bool cycle = !nodes_.empty();  // what no order can place
   nodes_.splice(nodes_.begin(), sorted);
-  if (cycle) fail(ErrorCode::kInvalidArgument, "the graph has a cycle through {}", nodes_.back()->target_);
+  if (cycle) fail(ErrorCode::kInvalidArgument, "the graph has a cycle through {}", nodes_.back()->target());
 }
 
 Value* Graph::try_value(std::string_view name) const {
-  const auto found = names_->values.find(std::string(name));
+  const auto found = names_->values.find(name);
   return found == names_->values.end() ? nullptr : found->second.get();
 }
 
@@ -359,8 +390,8 @@ void Graph::rename(Value* value, std::string name) {
     fail(ErrorCode::kInvalidArgument, "%{} cannot be renamed to \"{}\"", value->name_, name);
   }
   auto entry = names_->values.extract(value->name_);
-  entry.key() = name;
   value->name_ = std::move(name);
+  entry.key() = value->name_;
   names_->values.insert(std::move(entry));
 }
 

@@ -2,10 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
+#include <numeric>
 #include <set>
+#include <span>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "base/errors.h"
 #include "graph/lint_subgraphs.h"
@@ -31,8 +31,9 @@ class Linter {
     if (!findings_.empty()) return std::move(findings_);  // what follows would repeat them
     number_definitions();
     check_inputs();
-    for (const auto& node : graph_.nodes()) check_node(*node);
-    check_operands(graph_.return_node());
+    size_t number = 0;
+    for (const auto& node : graph_.nodes()) check_node(*node, ++number);
+    check_operands(graph_.return_node(), number + 1);
     check_cycles();
     check_use_lists();
     check_outputs();
@@ -68,22 +69,26 @@ class Linter {
 
   // Inputs are 0, the outputs of the first node 1, and so on; the return node comes last.
   void number_definitions() {
+    values_.reserve(graph_.inputs().size() + graph_.nodes().size());
     for (const GraphInput& input : graph_.inputs()) {
       if (input.value != nullptr) define(*input.value, 0);
     }
     size_t number = 0;
     for (const auto& node : graph_.nodes()) {
       ++number;
-      numbers_[node.get()] = number;
       for (const Value* output : node->outputs()) define(*output, number);
     }
-    numbers_[&graph_.return_node()] = number + 1;
   }
 
   void define(const Value& value, size_t number) {
-    if (!definitions_.emplace(&value, number).second) report("%{} is defined more than once", value.name());
-    if (!names_.insert(value.name()).second) report("two values are called %{}", value.name());
-    if (&value.graph() != &graph_) report("%{} is defined here but belongs to another graph", value.name());
+    if (!values_.emplace(&value, definitions_.size()).second)
+      return report("%{} is defined more than once", value.name());
+    definitions_.push_back({&value, number});
+    if (&value.graph() != &graph_) {
+      report("%{} is defined here but belongs to another graph", value.name());
+    } else if (graph_.try_value(value.name()) != &value) {
+      report("two values are called %{}", value.name());
+    }
     check_type(value);
   }
 
@@ -127,14 +132,14 @@ class Linter {
     }
   }
 
-  void check_node(const Node& node) {
+  void check_node(const Node& node, size_t number) {
     if (&node.graph() != &graph_) report("{} belongs to another graph", name_of(node));
     for (size_t i = 0; i < node.outputs().size(); ++i) {
       if (node.output(i)->producer() != &node || node.output(i)->index() != i) {
         report("%{} does not know that it is output {} of {}", node.output(i)->name(), i, node.target());
       }
     }
-    check_operands(node);
+    check_operands(node, number);
     for (const std::string& problem :
          arity_problems({node.target(), node.op(), node.inputs(), node.outputs().size()})) {
       report("{} {}", name_of(node), problem);
@@ -142,24 +147,22 @@ class Linter {
     for (const std::string& problem : kind_problems(node)) report("{}: {}", name_of(node), problem);
   }
 
-  void check_operands(const Node& node) {
-    for (const NamedArgument& input : node.inputs()) check_operand(node, input.value);
+  void check_operands(const Node& node, size_t number) {
+    for (const NamedArgument& input : node.inputs()) check_operand(node, number, input.value);
   }
 
-  void check_operand(const Node& node, const Argument& argument) {
+  void check_operand(const Node& node, size_t number, const Argument& argument) {
     if (const auto* list = argument.list()) {
-      for (const Argument& item : *list) check_operand(node, item);
+      for (const Argument& item : *list) check_operand(node, number, item);
     }
     const auto* held = argument.get_if<Value*>();
     if (held == nullptr) return;
     const Value* value = *held;
     if (value == nullptr) return report("{} has an operand that is no value", name_of(node));
-    uses_[value].push_back(&node);
-    const auto definition = definitions_.find(value);
-    if (definition == definitions_.end()) {
-      return report("{} uses %{} of another graph", name_of(node), value->name());
-    }
-    if (definition->second >= numbers_[&node]) {
+    const auto known = values_.find(value);
+    if (known == values_.end()) return report("{} uses %{} of another graph", name_of(node), value->name());
+    uses_.push_back({known->second, &node});
+    if (definitions_[known->second].number >= number) {
       report("{} uses %{} before its definition", name_of(node), value->name());
       out_of_order_ = true;
     }
@@ -169,12 +172,13 @@ class Linter {
   // has no cycle.
   void check_cycles() {
     if (!out_of_order_) return;
+    const UsesByValue uses = uses_by_value();
     std::unordered_map<const Node*, size_t> waiting;
     std::vector<const Node*> ready;
     for (const auto& node : graph_.nodes()) {
       size_t count = 0;
       for (const Value* value : node->input_values())
-        count += definitions_.contains(value) && value->producer() != nullptr;
+        count += values_.contains(value) && value->producer() != nullptr;
       if (count == 0) ready.push_back(node.get());
       waiting[node.get()] = count;
     }
@@ -183,7 +187,7 @@ class Linter {
       ready.pop_back();
       waiting.erase(node);
       for (const Value* output : node->outputs()) {
-        for (const Node* user : uses_[output]) {
+        for (const Node* user : uses.of(values_.at(output))) {
           const auto found = waiting.find(user);
           if (found != waiting.end() && --found->second == 0) ready.push_back(user);
         }
@@ -197,21 +201,37 @@ class Linter {
     report("a cycle, or nodes that depend on one: {}", members);
   }
 
+  /// Which nodes hold a value, one entry for each operand, in their order.
+  struct UsesByValue {
+    std::vector<size_t> begin;  // of each value, and the end of the last
+    std::vector<const Node*> users;
+    std::span<const Node* const> of(size_t value) const {
+      return std::span(users).subspan(begin[value], begin[value + 1] - begin[value]);
+    }
+  };
+
+  UsesByValue uses_by_value() const {
+    UsesByValue all{std::vector<size_t>(definitions_.size() + 1, 0), std::vector<const Node*>(uses_.size())};
+    for (const Use& use : uses_) ++all.begin[use.value + 1];
+    std::partial_sum(all.begin.begin(), all.begin.end(), all.begin.begin());
+    std::vector<size_t> next = all.begin;
+    for (const Use& use : uses_) all.users[next[use.value]++] = use.node;
+    return all;
+  }
+
   void check_use_lists() {
-    const auto check = [&](const Value& value) {
+    const UsesByValue uses = uses_by_value();
+    for (size_t i = 0; i < definitions_.size(); ++i) {
+      const Value& value = *definitions_[i].value;
+      const std::span<const Node* const> held = uses.of(i);
+      // In the same order as long as nothing was replaced.
+      if (std::equal(held.begin(), held.end(), value.users().begin(), value.users().end())) continue;
       std::vector<const Node*> listed(value.users().begin(), value.users().end());
-      std::vector<const Node*> found = uses_[&value];
+      std::vector<const Node*> found(held.begin(), held.end());
       std::sort(listed.begin(), listed.end());
       std::sort(found.begin(), found.end());
-      if (listed != found) {
+      if (listed != found)
         report("%{} lists {} uses, but {} operands hold it", value.name(), listed.size(), found.size());
-      }
-    };
-    for (const GraphInput& input : graph_.inputs()) {
-      if (input.value != nullptr) check(*input.value);
-    }
-    for (const auto& node : graph_.nodes()) {
-      for (const Value* output : node->outputs()) check(*output);
     }
   }
 
@@ -249,12 +269,20 @@ class Linter {
     });
   }
 
+  struct Definition {
+    const Value* value;
+    size_t number;
+  };
+  struct Use {
+    size_t value;  // its place in definitions_
+    const Node* node;
+  };
+
   const Graph& graph_;
   std::vector<std::string> findings_;
-  std::unordered_map<const Value*, size_t> definitions_;
-  std::unordered_map<const Node*, size_t> numbers_;
-  std::unordered_map<const Value*, std::vector<const Node*>> uses_;
-  std::unordered_set<std::string_view> names_;
+  std::unordered_map<const Value*, size_t> values_;  // their places in definitions_
+  std::vector<Definition> definitions_;
+  std::vector<Use> uses_;
   bool out_of_order_ = false;
 };
 

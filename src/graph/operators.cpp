@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 namespace halftone {
 namespace {
@@ -54,20 +55,44 @@ constexpr std::array kBuiltins = {
     Builtin{"builtin::scan", 4, 4, kAny},
 };
 
-}  // namespace
+/// By name. Handles are kept for ever: a graph borrows them, and the number of operators is bounded.
+using Operators = std::map<std::string, c10::OperatorHandle, std::less<>>;
 
-const c10::OperatorHandle* try_operator(std::string_view target) {
-  // Handles are never freed: a graph borrows them, and the number of operators is bounded.
+const Operators::value_type* try_known(std::string_view target) {
   static std::mutex mutex;
-  static auto& cache = *new std::map<std::string, c10::OperatorHandle, std::less<>>();
+  static auto& cache = *new Operators();
   const std::lock_guard lock(mutex);
-  if (const auto found = cache.find(target); found != cache.end()) return &found->second;
+  if (const auto found = cache.find(target); found != cache.end()) return &*found;
   const size_t dot = target.find('.');
   const std::string name(target.substr(0, dot));
   const std::string overload(dot == std::string_view::npos ? std::string_view{} : target.substr(dot + 1));
   const auto handle = c10::Dispatcher::singleton().findSchema({name, overload});
   if (!handle) return nullptr;
-  return &cache.emplace(std::string(target), *handle).first->second;
+  return &*cache.emplace(std::string(target), *handle).first;
+}
+
+/// One for each of kBuiltins.
+const std::vector<std::string>& builtin_names() {
+  static const auto& names = *new std::vector<std::string>([] {
+    std::vector<std::string> all;
+    for (const Builtin& builtin : kBuiltins) all.emplace_back(builtin.name);
+    return all;
+  }());
+  return names;
+}
+
+}  // namespace
+
+const c10::OperatorHandle* try_operator(std::string_view target) {
+  const Operators::value_type* known = try_known(target);
+  return known ? &known->second : nullptr;
+}
+
+std::optional<Target> try_target(std::string_view name) {
+  if (const Builtin* builtin = try_builtin(name))
+    return Target{&builtin_names()[static_cast<size_t>(builtin - kBuiltins.data())], nullptr};
+  const Operators::value_type* known = try_known(name);
+  return known ? std::optional(Target{&known->first, &known->second}) : std::nullopt;
 }
 
 std::span<const Builtin> builtins() {

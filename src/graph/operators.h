@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace c10 {
@@ -34,5 +36,14 @@ struct Builtin {
 
 std::span<const Builtin> builtins();
 const Builtin* try_builtin(std::string_view name);
+
+/// What a node calls. Both live for ever, so that nodes need only point there.
+struct Target {
+  const std::string* name;
+  const c10::OperatorHandle* op;  ///< nullptr for built-ins
+};
+
+/// The operator or built-in of that name; nothing where there is none.
+std::optional<Target> try_target(std::string_view name);
 
 }  // namespace halftone

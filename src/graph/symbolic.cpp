@@ -13,9 +13,8 @@
 namespace halftone {
 
 struct SymExpr::Tree {
-  Op op = Op::kConstant;
-  int64_t value = 0;
-  std::string name;
+  Op op = Op::kSymbol;
+  std::string name;  // of symbols
   std::vector<SymExpr> operands;
   int depth = 1;
   size_t size = 1;  // nodes when written out; shared parts count each time
@@ -181,17 +180,10 @@ std::optional<SymExpr> fold_partly(Op op, const std::vector<SymExpr>& operands) 
 
 }  // namespace
 
-SymExpr::SymExpr(int64_t value) {
-  auto tree = std::make_shared<Tree>();
-  tree->value = value;
-  tree_ = std::move(tree);
-}
-
 SymExpr SymExpr::symbol(std::string name) {
   if (!is_symbol_name(name))
     fail(ErrorCode::kInvalidArgument, "symbolic size: \"{}\" is no name for a symbol", name);
   auto tree = std::make_shared<Tree>();
-  tree->op = Op::kSymbol;
   tree->name = std::move(name);
   return SymExpr(std::move(tree));
 }
@@ -202,8 +194,8 @@ SymExpr SymExpr::make(Op op, std::vector<SymExpr> operands) {
   auto tree = std::make_shared<Tree>();
   tree->op = op;
   for (const SymExpr& operand : operands) {
-    tree->depth = std::max(tree->depth, operand.tree_->depth + 1);
-    tree->size += operand.tree_->size;
+    tree->depth = std::max(tree->depth, operand.depth() + 1);
+    tree->size += operand.size();
     if (tree->depth > kMaxDepth || tree->size > kMaxSize) {
       fail(ErrorCode::kInvalidArgument,
            "symbolic size: an expression is deeper than {} or larger than {} operations", kMaxDepth,
@@ -218,28 +210,27 @@ SymExpr SymExpr::make(Op op, std::vector<SymExpr> operands) {
 }
 
 SymExpr::Op SymExpr::op() const {
-  return tree_->op;
+  return tree_ ? tree_->op : Op::kConstant;
 }
 const std::vector<SymExpr>& SymExpr::operands() const {
-  return tree_->operands;
-}
-int64_t SymExpr::constant() const {
-  return tree_->value;
+  static const std::vector<SymExpr> none;
+  return tree_ ? tree_->operands : none;
 }
 const std::string& SymExpr::symbol() const {
-  return tree_->name;
+  static const std::string none;
+  return tree_ ? tree_->name : none;
 }
-
-std::optional<int64_t> SymExpr::as_constant() const {
-  if (!is_constant()) return std::nullopt;
-  return tree_->value;
+int SymExpr::depth() const {
+  return tree_ ? tree_->depth : 1;
+}
+size_t SymExpr::size() const {
+  return tree_ ? tree_->size : 1;
 }
 
 int64_t SymExpr::evaluate(const SymbolBindings& bindings) const {
+  if (is_constant()) return value_;
   const auto& parts = tree_->operands;
   switch (tree_->op) {
-    case Op::kConstant:
-      return tree_->value;
     case Op::kSymbol: {
       const auto found = bindings.find(tree_->name);
       if (found == bindings.end()) fail(ErrorCode::kGuard, "the symbolic size {} has no value", tree_->name);
@@ -266,12 +257,13 @@ int64_t SymExpr::evaluate(const SymbolBindings& bindings) const {
 
 void SymExpr::collect_symbols(std::set<std::string>& names) const {
   if (is_symbol()) names.insert(tree_->name);
-  for (const SymExpr& operand : tree_->operands) operand.collect_symbols(names);
+  for (const SymExpr& operand : operands()) operand.collect_symbols(names);
 }
 
 bool operator==(const SymExpr& a, const SymExpr& b) {
+  if (!a.tree_ || !b.tree_) return a.tree_ == b.tree_ && a.value_ == b.value_;
   if (a.tree_ == b.tree_) return true;
-  return a.tree_->op == b.tree_->op && a.tree_->value == b.tree_->value && a.tree_->name == b.tree_->name &&
+  return a.tree_->op == b.tree_->op && a.tree_->name == b.tree_->name &&
          a.tree_->operands == b.tree_->operands;
 }
 

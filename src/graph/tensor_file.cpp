@@ -13,7 +13,8 @@ namespace halftone {
 
 namespace {
 
-at::Tensor tensor_of(const NumpyArray& array, const std::shared_ptr<FileBytes>& owner) {
+at::Tensor tensor_of(const NumpyArray& array, const std::shared_ptr<FileBytes>& file) {
+  const std::shared_ptr<void> owner = array.owner ? array.owner : file;
   if (!array.fortran_order) return tensor_on_bytes(array.bytes, array.dtype, array.shape, owner);
   // Column-major is row-major with the sizes the other way round.
   const std::vector<int64_t> reversed(array.shape.rbegin(), array.shape.rend());

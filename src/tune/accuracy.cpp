@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "graph/text_names.h"
+#include "graph/dtype_text.h"
 #include "halftone/tree.h"
 #include "quant/graph/diagnose_difference.h"
 
@@ -16,8 +16,8 @@ namespace {
 
 void check_alike(const at::Tensor& expected, const at::Tensor& got, size_t index) {
   if (expected.sizes() == got.sizes() && expected.scalar_type() == got.scalar_type()) return;
-  fail(ErrorCode::kInternal, "output {} is {}[{}] where eager gives {}[{}]", index,
-       dtype_name(got.scalar_type()), fmt::join(got.sizes(), ", "), dtype_name(expected.scalar_type()),
+  fail(ErrorCode::kInternal, "output {} is {} [{}] where eager gives {} [{}]", index,
+       dtype_text(got.scalar_type()), fmt::join(got.sizes(), ", "), dtype_text(expected.scalar_type()),
        fmt::join(expected.sizes(), ", "));
 }
 

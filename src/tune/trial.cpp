@@ -2,11 +2,12 @@
 
 #include <ATen/Parallel.h>
 #include <c10/util/Exception.h>
-#include <stdlib.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "base/errors.h"
 #include "base/json.h"
@@ -19,11 +20,19 @@ namespace {
 
 constexpr size_t kArguments = 4;
 
-std::filesystem::path make_folder() {
-  std::string name = (std::filesystem::temp_directory_path() / "halftone-trial-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr)
-    fail(ErrorCode::kIo, "a temporary folder could not be made: {}", strerror(errno));
-  return name;
+/// As mkdtemp() does it, but an interrupt knows the name before the folder is there.
+std::filesystem::path make_folder(std::vector<Unfinished>& unfinished) {
+  constexpr int kAttempts = 100;
+  std::random_device random;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() /
+                                         fmt::format("halftone-trial-{:08x}{:08x}", random(), random());
+    unfinished.emplace_back(folder.string());
+    if (::mkdir(folder.c_str(), 0700) == 0) return folder;
+    unfinished.pop_back();
+    if (errno != EEXIST) break;
+  }
+  fail(ErrorCode::kIo, "a temporary folder could not be made: {}", strerror(errno));
 }
 
 /// The last line that is not empty: libraries may print before it.
@@ -70,8 +79,7 @@ std::string run_trial(const std::vector<std::string>& args) {
 TrialRunner::TrialRunner(const TuneIsolation& isolation, const GraphModule& module, const Sample& sample)
     : isolation_(isolation) {
   if (isolation.command.empty()) fail(ErrorCode::kInvalidArgument, "TuneIsolation::command is empty");
-  folder_ = make_folder();
-  unfinished_.emplace_back(folder_.string());
+  folder_ = make_folder(unfinished_);
   unfinished_.emplace_back((folder_ / "model.ht").string());
   const auto copy = module.clone();
   copy->sample_inputs = flat_inputs(module, sample);

@@ -112,6 +112,9 @@ def main():
     buffer = io.BytesIO()
     numpy.savez(buffer, ids=numpy.arange(3), flag=numpy.array(True))
     write("numpy", "two.npz", buffer.getvalue())
+    buffer = io.BytesIO()
+    numpy.savez_compressed(buffer, ids=numpy.arange(300), flag=numpy.array(True))
+    write("numpy", "deflated.npz", buffer.getvalue())
     write("json", "values.json", b'{"a": [1, -2, 3.5e-3, true, null], "b": {"c": "\\u00e9 \\ud83d\\ude00 \\n"}, "d": []}')
     write("json", "node.json", b'{"target": "torch.ops.aten.add.Tensor", "inputs": [{"name": "self", "arg": '
                                b'{"as_tensor": {"name": "x"}}, "kind": 1}], "outputs": [], "is_hop": "NaN"}')  # fmt: skip

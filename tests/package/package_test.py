@@ -103,7 +103,7 @@ class Package(unittest.TestCase):
             return must("dpkg-deb", "-f", deb(), name).strip()
         self.assertEqual((field("Package"), field("Version")), ("halftone", version()))
         depends = {part.split()[0] for part in field("Depends").split(", ")}
-        for wanted in (r"libc6", r"libgomp1", r"libssl3(t64)?", r"libstdc\+\+6"):
+        for wanted in (r"libc6", r"libgomp1", r"libssl3(t64)?", r"libstdc\+\+6", r"zlib1g"):
             self.assertTrue(any(re.fullmatch(wanted, name) for name in depends), f"{wanted}: {depends}")
         self.assertFalse([name for name in depends if "torch" in name], "torch is not a Debian package")
         self.assertIn("torch", field("Description"))

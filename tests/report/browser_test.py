@@ -12,18 +12,22 @@ import devtools
 import make_sample
 
 TOOL, PAYLOADS = (sys.argv + ["", ""])[1:3]
-CELLS = """[...document.querySelectorAll("#rows tbody tr")].map((row) => [...row.cells].map((cell) => cell.innerText))"""
-INDICES = """[...document.querySelectorAll("#rows tbody tr")].map((row) => Number(row.dataset.index))"""
+CELLS = """[...document.querySelectorAll("#rows tbody tr[data-index]")].map((row) => [...row.cells].map((cell) => cell.innerText))"""
+INDICES = """[...document.querySelectorAll("#rows tbody tr[data-index]")].map((row) => Number(row.dataset.index))"""
 
 
 def shown_numbers(row):
     """The row's cells as the report must write them."""
     def fixed(key, digits, unit="", factor=1):
         return f"{row[key] * factor:.{digits}f}{unit}" if key in row else "–"
+    speed = fixed("speedup", 3, "×")
+    if "speedup_low" in row:
+        ends = max(row["speedup"] - row["speedup_low"], row["speedup_high"] - row["speedup"]) if "speedup_high" in row else None
+        speed = f"{row['speedup']:.2f}× ±" + ("?" if ends is None else f"{ends:.2f}")
     time = row.get("abs_latency", 0)
     digits = 4 if time < 1 else 2 if time < 100 else 1
-    return [row["name"], str(row["batch_size"]), row["scheme"], row.get("accuracy") or "–", fixed("speedup", 3, "×"),
-            fixed("abs_latency", digits), fixed("spread", 1, " %", 100), fixed("cosine", 5), fixed("bytes", 2, "", 1e-6),
+    return [row["name"], str(row["batch_size"]), row["scheme"], row.get("accuracy") or "–", speed, fixed("rounds", 0),
+            fixed("abs_latency", digits), fixed("cosine", 5), fixed("bytes", 2, "", 1e-6),
             fixed("compression_ratio", 2), fixed("compilation_latency", 2), fixed("unsupported_ops", 0)]
 
 
@@ -31,6 +35,8 @@ def close(shown, wanted):
     """JavaScript and Python may round the last digit of a tie differently."""
     if shown == wanted:
         return True
+    if " ±" in wanted:
+        return shown.count(" ±") == 1 and all(map(close, shown.split(" ±"), wanted.split(" ±")))
     number = lambda text: float(text.rstrip("× %"))
     try:
         return abs(number(shown) - number(wanted)) <= 1.01 * 10 ** -len(wanted.rstrip("× %").partition(".")[2])
@@ -168,6 +174,37 @@ class Report(unittest.TestCase):
         chosen = tab.evaluate("[...document.querySelectorAll('#plan-rows tbody tr')].map((r) => [r.cells[0].innerText, r.cells[1].innerText])")
         self.assertEqual(chosen, [[choice["layer"], choice["choice"]] for choice in row["plan"]])
 
+    def test_the_interval_and_what_it_rests_on(self):
+        tab = self.open()
+        cells = tab.evaluate(CELLS)
+        self.assertRegex(cells[0][4], r"^\d\.\d\d× ±\?$")
+        self.assertRegex(cells[1][4], r"^\d\.\d\d× ±0\.\d\d$")
+        self.assertEqual(cells[1][5], "39")
+        self.assertIn("median of the rounds, ± the 95 % interval", tab.evaluate("document.getElementById('table-hint').innerText"))
+
+    def test_the_table_fits_an_ordinary_window(self):
+        """At 1280 pixels nothing has to be scrolled sideways, and a reason has the width of the table."""
+        tab = self.open(width=1280)
+        inside, outside = tab.evaluate("(({scrollWidth, clientWidth}) => [scrollWidth, clientWidth])(document.querySelector('#table .scroll'))")
+        self.assertLessEqual(inside, outside)
+        reason, table = tab.evaluate("['#rows tr.note td', '#rows'].map((each) => document.querySelector(each).getBoundingClientRect().width)")
+        self.assertGreater(reason, 0.95 * table)
+
+    def test_no_line_is_promised_where_there_is_none(self):
+        row = {"name": "net", "mode": "inference", "scheme": "int8wo", "speedup": 2.0, "abs_latency": 1.0, "cosine": 0.99, "accuracy": "pass"}
+        hint = "document.getElementById('front-hint').innerText"
+        self.assertIn("The line joins", self.open().evaluate(hint))
+        alone = self.open(self.make("alone", {"format": "halftone-bench", "version": 1, "rows": [row]}))
+        self.assertNotIn("line", alone.evaluate(hint))
+
+    def test_one_far_value_leaves_the_other_bars_visible(self):
+        rows = [{"name": f"net{i}", "mode": "inference", "scheme": "int8wo", "speedup": speedup, "accuracy": "pass"}
+                for i, speedup in enumerate((1.2, 1.5, 2008.0))]
+        tab = self.open(self.make("far", {"format": "halftone-bench", "version": 1, "rows": rows}))
+        widths = tab.evaluate("Chart.getChart('chart-speed').getDatasetMeta(0).data.map((bar) => Math.abs(bar.width))")
+        self.assertGreater(widths[0], 20, widths)
+        self.assertEqual(self.open().evaluate("Chart.getChart('chart-speed').scales.x.type"), "linear")
+
     def test_theme_follows_the_system_and_the_switch(self):
         tab = self.open()
         paper = "getComputedStyle(document.body).backgroundColor"
@@ -227,9 +264,9 @@ class Report(unittest.TestCase):
         results = {"format": "halftone-bench", "version": 1, "title": names[1], "machine": machine, "rows": rows}
         tab = self.open(self.make("payloads", results))
         self.assertEqual(tab.evaluate("typeof window.hacked"), "undefined")
-        shown = tab.evaluate("[...document.querySelectorAll('#rows tbody tr')].map((r) => r.cells[0].firstChild.childNodes.length && "
-                             "[...r.cells[0].firstChild.childNodes].filter((n) => !n.className?.includes('note')).map((n) => n.textContent).join(''))")
-        self.assertEqual(shown, [spelled_out(name) for name in names])
+        for rows_of in ("tr[data-index]", "tr.note"):  # names, and errors below them
+            shown = tab.evaluate(f"[...document.querySelectorAll('#rows tbody {rows_of}')].map((r) => r.cells[0].textContent)")
+            self.assertEqual(shown, [spelled_out(name) for name in names if name or rows_of != "tr.note"])
         for i in range(0, len(rows), 7):
             tab.select("#detail", str(i))
             tab.select("#front-model", tab.evaluate(f"document.querySelectorAll('#front-model option')[{i + 1}].value"))

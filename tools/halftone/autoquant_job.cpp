@@ -144,10 +144,15 @@ void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& 
   for (const auto& [machine, rows] : by_machine) {
     console.result(wrap(machine, kColumns));
     console.result(
-        render_table({{"problem", Align::kLeft, Cut::kMiddle, 30}, {"scheme"}, {"ms", Align::kRight}}, rows,
-                     kColumns) +
+        render_table({{"what was timed", Align::kLeft, Cut::kMiddle, 30}, {"scheme"}, {"ms", Align::kRight}},
+                     rows, kColumns) +
         "\n");
   }
+  if (!entries.empty())
+    console.result(wrap(
+        "\"beside N weights\": so many others the model reads between two calls of these layers, rounded up "
+        "to a power of two; they decide what the caches hold. \"#…\": a checksum of the graph.",
+        kColumns));
   console.result(wrap(fmt::format("{} measurements in {}", entries.size(), folder), kColumns));
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 
 #include "bench_job.h"
@@ -14,6 +15,7 @@
 #include "halftone/backend.h"
 #include "halftone/capture.h"
 #include "halftone/limits.h"
+#include "inputs.h"
 #include "output_file.h"
 
 namespace halftone::cli {
@@ -33,6 +35,7 @@ constexpr const char* kBenchExamples = R"(Examples:
   halftone bench --only 'mlp.*' --schemes noquant,autoquant --html report.html
   halftone bench -o all.csv --json all.json --html all.html
   halftone bench model.pt2 --batch-sizes 1,8 --schemes int8dynamic
+  halftone bench model.pt2 --shapes input_ids:1x128,attention_mask:1x128 --schemes noquant --json
   halftone bench --training --backend halftone,aot_eager
   halftone bench --partition 1/4 -o part.csv --check expected.csv --tolerance 0.2
   halftone bench --preset 001 --set epilogue_fusion=true --print-options
@@ -65,11 +68,13 @@ void add_what_runs(CLI::App& command, BenchActions& actions) {
            fmt::format("{}\n(default: all of these), or those of halftone schemes",
                        fmt::join(default_bench_schemes(), ", ")));
   add_list(command, "--backend", request.backends, "halftone (default), or others of halftone backends");
-  command.add_option("--batch-sizes", request.batch_sizes, "Commas between (default: the model's own)")
-      ->type_name("LIST")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::PositiveNumber);
+  auto* batches =
+      command.add_option("--batch-sizes", request.batch_sizes, "Commas between (default: the model's own)")
+          ->type_name("LIST")
+          ->delimiter(',')
+          ->allow_extra_args(false)
+          ->check(CLI::PositiveNumber);
+  add_shape_options(command, request.shapes, request.seed)->excludes(batches);
   command.add_option("--only", request.selection.only, "Only models whose whole name matches")
       ->type_name("REGEX")
       ->check(CLI::Validator(check_pattern, ""));
@@ -113,11 +118,29 @@ void add_how(CLI::App& command, BenchActions& actions) {
   add_steps_option(command, request.max_steps);
 }
 
+/// Alone it prints, as in other commands. What could be meant as SUITE is never written over.
+std::string check_json_file(const std::string& path) {
+  std::error_code ignored;
+  const bool suite = path == "builtin" || path.ends_with(".pt2") || path.ends_with(".ht") ||
+                     std::filesystem::is_directory(path, ignored);
+  return suite ? fmt::format("\"{}\" would be the file to write: name SUITE before --json", path) : "";
+}
+
+void add_json_option(CLI::App& command, std::string& file) {
+  command
+      .add_option("--json", file,
+                  "Print the result as JSON, for programs; with a file, write it there\n"
+                  "beside the table. Everything, layers and plans too")
+      ->type_name("[F.json]")
+      ->expected(0, 1)
+      ->check(CLI::Validator(check_json_file, ""));
+}
+
 void add_what_comes_out(CLI::App& command, BenchActions& actions) {
   BenchRequest& request = actions.request;
   command.add_option("-o,--csv", request.csv, "Append the rows to this file, each as it is done")
       ->type_name("F.csv");
-  command.add_option("--json", request.json, "Everything, layers and plans too")->type_name("F.json");
+  add_json_option(command, request.json);
   command.add_option("--html", request.html, "A page with charts, for any browser, without network")
       ->type_name("R.html");
   add_force_option(command, request.force);
@@ -137,6 +160,7 @@ void add_what_comes_out(CLI::App& command, BenchActions& actions) {
 int run_bench_actions(BenchActions& actions, const CommonOptions& common, Console& console) {
   BenchRequest& request = actions.request;
   if (!actions.compared.empty()) {
+    if (common.json) throw UsageError("--json does not go with --compare");
     compare_bench_files(actions.compared.at(0), actions.compared.at(1), console);
     return kDone;
   }
@@ -145,6 +169,7 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
   for (const std::string& setting : actions.settings)
     parse_option([&] { set_baseline_option(request.baseline, setting); });
   if (actions.print_options) {
+    if (common.json) throw UsageError("--json does not go with --print-options");
     console.result(describe_baseline(request.baseline));
     return kDone;
   }
@@ -154,7 +179,7 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
   for (const std::string& library : request.libraries) load_operator_library(library);
   if (request.max_steps > 0) set_max_steps(request.max_steps);
   if (actions.list) {
-    list_bench_models(request, console);
+    list_bench_models(request, common, console);
     return kDone;
   }
   return run_bench_request(request, common, console);
@@ -170,7 +195,8 @@ void add_bench(CLI::App& app, CommandLine& line) {
   add_how(*command, *actions);
   add_what_comes_out(*command, *actions);
   add_effort_options(*command, line.common);
-  command->callback([actions, &line] {
+  command->callback([actions, command, &line] {
+    line.common.json = command->count("--json") > 0 && actions->request.json.empty();
     line.job = [actions, &line](Console& console) {
       const c10::AutoGradMode with_gradients(true);  // for training; inference does without by itself
       line.exit_code = run_bench_actions(*actions, line.common, console);

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "console.h"
 #include "halftone/bench_results.h"
 #include "halftone/error.h"
 #include "halftone/table.h"
+#include "inputs.h"
+#include "model_file.h"
 #include "output_file.h"
 #include "tune_files.h"
 
@@ -36,6 +39,7 @@ BenchJob first_job(const BenchRequest& request, int threads) {
   job.accuracy = request.accuracy || all;
   job.seconds = request.seconds;
   job.threads = threads;
+  job.seed = request.seed;
   job.baseline = request.baseline;
   job.cache_dir = request.cache;
   return job;
@@ -97,6 +101,28 @@ int exit_code_of(const BenchRequest& request, const BenchResults& results, Conso
   return kJobFailed;
 }
 
+/// Before the first row runs. A file that cannot be read is a row of its own later.
+void check_shapes(const BenchRequest& request) {
+  if (request.shapes.empty()) return;
+  for (const std::string& model : select_bench_models(request.suite, request.selection)) {
+    if (built_in(model) != nullptr)
+      throw UsageError(fmt::format(
+          "--shapes needs a .pt2 or .ht file, or a folder of them, as SUITE: \"{}\" makes inputs of its own "
+          "(--batch-sizes)",
+          model));
+    std::shared_ptr<GraphModule> module;
+    try {
+      ModelOptions options;
+      options.path = model;
+      module = open_model(options);
+    } catch (const Error&) {
+      continue;
+    }
+    for (const std::string& shapes : request.shapes)
+      require_fitting(*module, shapes, made_up_inputs(*module, shapes, request.seed));
+  }
+}
+
 /// The expectations as they were before the run, and what becomes of them after it.
 class Expectations {
  public:
@@ -111,9 +137,10 @@ class Expectations {
     rows_ = read.rows;
   }
 
-  int judge(const BenchResults& results, Console& console) const {
+  int judge(const BenchResults& results, const CommonOptions& common, Console& console) const {
     const BenchCheck check = check_bench(rows_, results.rows, options_);
-    console.result("\n" + check.text());
+    // With --json stdout holds the results alone.
+    common.json ? console.info(check.text()) : console.result("\n" + check.text());
     if (!request_.update) return check.exit_code();
     write_bench_csv(request_.check, updated_expectations(rows_, results.rows, options_));
     console.info(fmt::format("wrote {}", request_.check));
@@ -134,14 +161,18 @@ std::vector<BenchJob> bench_jobs(const BenchRequest& request, int threads) {
   std::vector<BenchJob> jobs;
   const auto add_rows = [&](const std::string& model, const char* mode, const std::string& scheme) {
     for (const std::string& backend : request.backends) {
-      for (const int64_t batch : request.batch_sizes) {
+      const auto add_row = [&](int64_t batch, const std::string& shapes) {
         BenchJob& job = jobs.emplace_back(first_job(request, threads));
         job.model = model;
         job.mode = mode;
         job.scheme = scheme;
         job.backend = backend;
         job.batch_size = batch;
-      }
+        job.shapes = shapes;
+      };
+      for (const std::string& shapes : request.shapes) add_row(0, shapes);
+      if (!request.shapes.empty()) continue;
+      for (const int64_t batch : request.batch_sizes) add_row(batch, "");
     }
   };
   const bool inference = request.inference || !request.training;
@@ -161,24 +192,34 @@ int run_bench_request(const BenchRequest& request, const CommonOptions& common, 
     require_writable({path, request.force}, {request.suite});
   for (const std::string& path : {request.json, request.html})
     require_writable({path, request.force}, {request.suite, {request.csv, request.check}});
+  check_shapes(request);
   std::optional<Expectations> expectations;
   if (!request.check.empty()) expectations.emplace(request, console);
   const BenchResults results = run_jobs(request, bench_jobs(request, common.threads), console);
-  console.result(describe_bench(results.rows, kColumns));
+  console.result(common.json ? to_json(results) + "\n" : describe_bench(results.rows, kColumns));
   write_results(request, results, console);
-  return expectations ? expectations->judge(results, console) : exit_code_of(request, results, console);
+  return expectations ? expectations->judge(results, common, console)
+                      : exit_code_of(request, results, console);
 }
 
-void list_bench_models(const BenchRequest& request, Console& console) {
+void list_bench_models(const BenchRequest& request, const CommonOptions& common, Console& console) {
   std::vector<Row> rows;
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
   for (const std::string& model : select_bench_models(request.suite, request.selection)) {
     const BenchModelInfo* info = built_in(model);
     if (info == nullptr) {
       rows.push_back({model, "", "no", "a file"});
+      json.push_back({{"model", model}, {"trains", false}});
     } else {
       rows.push_back({model, fmt::to_string(info->batch_size), info->trains ? "yes" : "no", info->what});
+      json.push_back(
+          {{"model", model}, {"batch", info->batch_size}, {"trains", info->trains}, {"what", info->what}});
     }
   }
+  if (common.json)
+    return console.result(nlohmann::ordered_json{{"models", json}}.dump(
+                              -1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                          "\n");
   console.result(render_table({{"model", Align::kLeft, Cut::kMiddle, 20},
                                {"batch", Align::kRight},
                                {"trains"},

@@ -9,7 +9,7 @@ import time
 
 from cli_support import FOLDER, HALFTONE, CliTest, export, main, run
 
-export("block", "drawing")
+export("block", "classifier", "drawing")
 
 QUICK = ("--seconds", "0.2")
 FEW = ("--only", "tiny_mlp|text_cnn|gru", "--schemes", "noquant,int8weightonly", *QUICK)
@@ -109,6 +109,44 @@ class Suite(CliTest):
         self.assertRegex(done.stdout, r"tiny_mlp +4 +training +pass")
         self.assertEqual([(row["mode"], row["scheme"], row["accuracy"]) for row in rows_of("training.csv")],
                          [("training", "noquant", "pass")])
+
+
+class Shapes(CliTest):
+    """As in run: the same words, the same code."""
+
+    def test_a_row_for_each(self):
+        self.ok("bench", "classifier.pt2", "--shapes", "ids:7x5", "--shapes", "ids:3x5", "--schemes", "noquant", "--accuracy",
+                *QUICK, "-o", "shapes.csv")
+        self.assertEqual([(row["name"], row["batch_size"], row["accuracy"]) for row in rows_of("shapes.csv")],
+                         [("classifier.pt2 ids:7x5", "7", "pass"), ("classifier.pt2 ids:3x5", "3", "pass")])
+
+    def test_mistakes(self):
+        for shapes, says in (("idz:7x5", 'did you mean "ids"?'), ("7x5", "names no input"), ("ids:7y5", "is no shape")):
+            self.fails(2, "bench", "classifier.pt2", "--shapes", shapes, says=["--shapes", says, "ids: int64"])
+        self.fails(1, "bench", "classifier.pt2", "--shapes", "ids:33x5", says=["ids", "1 to 32"])
+        self.fails(2, "bench", "--only", "tiny_mlp", "--shapes", "2x3", says=["--shapes", "tiny_mlp", "--batch-sizes"])
+        self.fails(2, "bench", "classifier.pt2", "--shapes", "ids:7x5", "--batch-sizes", "2", says=["--shapes", "--batch-sizes"])
+
+
+class Json(CliTest):
+    def test_alone_it_prints(self):
+        done = self.ok("bench", "--only", "tiny_mlp", "--schemes", "noquant", "--accuracy", *QUICK, "--json")
+        self.assertEqual([row["name"] for row in json.loads(done.stdout)["rows"]], ["tiny_mlp"])
+        listed = json.loads(self.ok("bench", "--list", "--json").stdout)["models"]
+        self.assertIn("tiny_mlp", [model["model"] for model in listed])
+        self.assertGreaterEqual(len(listed), 12)
+
+    def test_beside_expectations_stdout_is_json(self):
+        some = ("bench", "--only", "tiny_mlp", "--schemes", "noquant", "--accuracy", *QUICK, "--check", "expected_json.csv")
+        self.ok(*some, "--update")
+        json.loads(self.ok(*some, "--json").stdout)
+
+    def test_a_model_is_never_taken_for_the_file(self):
+        before = (FOLDER / "block.pt2").read_bytes()
+        for suite in ("block.pt2", "builtin", "."):
+            self.fails(2, "bench", "--json", suite, says=["--json", suite, "SUITE"])
+        self.assertEqual((FOLDER / "block.pt2").read_bytes(), before)
+        self.fails(2, "bench", "--compare", "a.csv", "b.csv", "--json", says=["--json", "--compare"])
 
 
 class Failures(CliTest):

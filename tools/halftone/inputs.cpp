@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <optional>
 
+#include "command_line.h"
 #include "describe.h"
 #include "halftone/check_inputs.h"
 #include "halftone/error.h"
 #include "halftone/tensor_file.h"
-#include "random_inputs.h"
 
 namespace halftone::cli {
 
@@ -36,16 +36,6 @@ c10::IValue convert(const GraphInput& input, const at::Tensor& tensor, const std
   if (type == ValueType::kInt) return tensor.item().toLong();
   if (type == ValueType::kFloat) return tensor.item().toDouble();
   return tensor.item().toBool();
-}
-
-/// A constant as the caller's value; nothing for what no caller can give.
-std::optional<c10::IValue> constant_value(const Argument& constant) {
-  if (constant.is_none()) return c10::IValue();
-  if (const bool* flag = constant.get_if<bool>()) return *flag;
-  if (const int64_t* number = constant.get_if<int64_t>()) return *number;
-  if (const double* number = constant.get_if<double>()) return *number;
-  if (const std::string* text = constant.get_if<std::string>()) return *text;
-  return std::nullopt;
 }
 
 /// The array of a .npy file has no name: it is the model's only tensor.
@@ -76,7 +66,7 @@ InputSet read_file(const GraphModule& module, const std::string& path) {
     if (found != file.tensors.end()) {
       set.values.push_back(convert(*input, found->second, path));
       file.tensors.erase(found);
-    } else if (auto value = known_value(module, *input, index)) {
+    } else if (auto value = known_input(module, index)) {
       set.values.push_back(*std::move(value));
     } else {
       problems.push_back(fmt::format("missing '{}'", input->target));
@@ -98,13 +88,6 @@ std::string expected_inputs(const GraphModule& module) {
     text += fmt::format("\n  {}: {}", input->target, describe_value(*input->value));
   }
   return text.empty() ? " nothing" : text;
-}
-
-std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index) {
-  if (input.fixed) return constant_value(*input.fixed);
-  if (input.value->type() == ValueType::kNone) return c10::IValue();
-  if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
-  return module.sample_inputs[index];
 }
 
 std::vector<const GraphInput*> user_inputs(const GraphModule& module) {
@@ -131,10 +114,19 @@ std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vecto
 std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options) {
   std::vector<InputSet> sets;
   for (const std::string& shapes : options.shapes)
-    sets.push_back({shapes, random_inputs(module, shapes, options.seed + sets.size())});
+    sets.push_back({shapes, made_up_inputs(module, shapes, options.seed + sets.size())});
   if (options.shapes.empty()) sets = collect_inputs(module, options.files);
   for (const InputSet& set : sets) require_fitting(module, set.origin, set.values);
   return sets;
+}
+
+std::vector<c10::IValue> made_up_inputs(const GraphModule& module, const std::string& shapes, uint64_t seed) {
+  try {
+    return inputs_of_shapes(module, shapes, seed);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+    throw UsageError(fmt::format("--shapes: {}. The model takes:{}", error.what(), expected_inputs(module)));
+  }
 }
 
 void require_fitting(const GraphModule& module, const std::string& origin,
@@ -158,15 +150,19 @@ void add_input_options(CLI::App& command, InputOptions& options, const std::stri
                     ->type_name("FILE")
                     ->expected(1)
                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  auto* shapes = command
-                     .add_option("--shapes", options.shapes,
+  add_shape_options(command, options.shapes, options.seed)->excludes(files);
+}
+
+CLI::Option* add_shape_options(CLI::App& command, std::vector<std::string>& shapes, uint64_t& seed) {
+  auto* option = command
+                     .add_option("--shapes", shapes,
                                  "Made-up inputs of these shapes instead: ids:1x128,mask:1x128, or\n"
                                  "1x128 where there is one input; may be repeated")
                      ->type_name("LIST")
                      ->expected(1)
-                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-                     ->excludes(files);
-  command.add_option("--seed", options.seed, "Of made-up inputs (default: 0)")->type_name("N")->needs(shapes);
+                     ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command.add_option("--seed", seed, "Of made-up inputs (default: 0)")->type_name("N")->needs(option);
+  return option;
 }
 
 std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet& inputs) {

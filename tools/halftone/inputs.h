@@ -15,7 +15,8 @@
 
 namespace CLI {
 class App;
-}
+class Option;
+}  // namespace CLI
 
 namespace halftone::cli {
 
@@ -30,6 +31,9 @@ struct InputOptions {
 /// Puts --inputs, --shapes and --seed on a subcommand. `what`: "Inputs of a call".
 void add_input_options(CLI::App& command, InputOptions& options, const std::string& what);
 
+/// Puts --shapes and --seed alone on a subcommand; returns --shapes.
+CLI::Option* add_shape_options(CLI::App& command, std::vector<std::string>& shapes, uint64_t& seed);
+
 /// The inputs of one call, in the model's order.
 struct InputSet {
   std::string origin;  ///< for messages: the file, or "sample inputs"
@@ -42,13 +46,15 @@ struct InputSet {
 /// value. Files are safetensors, .npz, or .npy if the model takes one tensor.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const std::vector<std::string>& files);
 
-/// The same, or calls of these shapes: values like those of the sample inputs (integers in their range,
-/// floats with their mean and deviation, masks of ones and zeros repeated); if the model has none, zeros
-/// and ones for integers, and -1 to 1 or so for floats. UsageError for what is no shape of an input; what the
-/// model does not take is refused here, by the name of the file.
+/// The same, or calls of these shapes with made-up values. What the model does not take is refused here, by
+/// the name of the file.
 std::vector<InputSet> collect_inputs(const GraphModule& module, const InputOptions& options);
 
-/// Throws if the model does not take these values; the message begins with their origin.
+/// Flat inputs as inputs_of_shapes() makes them. UsageError, with what the model takes, for what is no shape
+/// of an input.
+std::vector<c10::IValue> made_up_inputs(const GraphModule& module, const std::string& shapes, uint64_t seed);
+
+/// Throws where the model does not take these values; the message begins with their origin.
 void require_fitting(const GraphModule& module, const std::string& origin,
                      const std::vector<c10::IValue>& values);
 
@@ -61,8 +67,6 @@ std::vector<c10::IValue> copy_for_call(const GraphModule& module, const InputSet
 
 /// "NAME: float32 [2, 64]" of each input, a line each.
 std::string expected_inputs(const GraphModule& module);
-/// The value of an input that a call leaves out; nothing for tensors, which must be there.
-std::optional<c10::IValue> known_value(const GraphModule& module, const GraphInput& input, size_t index);
 
 /// The inputs that the caller gives, in order.
 std::vector<const GraphInput*> user_inputs(const GraphModule& module);

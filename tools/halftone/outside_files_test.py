@@ -161,6 +161,22 @@ class Loops(CliTest):
             self.fails(1, *command, "--max-steps", "50", says=["while_loop", "more than 50 steps"])
         self.fails(2, "run", "endless.pt2", "--max-steps", "0", says=["--max-steps"])
 
+    def test_interrupts_of_isolated_trials_leave_nothing(self):
+        """At any moment: before, while and after the model is written for the children."""
+        folder = FOLDER / "interrupted"
+        folder.mkdir()
+        command = [HALFTONE, "tune", "block.pt2", "--isolate", "--no-cache", "--time-limit", "60", "-o", "never.ht"]
+        seen = False
+        for moment in (0.3, 0.6, 0.9, 1.2, 1.6, 2.0, 2.5, 3.0):
+            with subprocess.Popen(command, cwd=FOLDER, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                  env={**os.environ, "TMPDIR": str(folder)}) as child:
+                time.sleep(moment)
+                seen = seen or any(folder.glob("halftone-trial-*"))
+                child.send_signal(signal.SIGINT)
+                child.communicate(timeout=60)
+            self.assertEqual(list(folder.iterdir()), [], f"after {moment} s")
+        self.assertTrue(seen, "no trial was interrupted")
+
     def test_interrupts_end_it_at_once_and_leave_nothing(self):
         before = set(FOLDER.iterdir())
         for command in (("run", "endless.pt2", "--max-steps", "1000000000"),

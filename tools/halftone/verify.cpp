@@ -93,8 +93,11 @@ std::string describe_tuning(const CheckpointInfo& info) {
 
 std::string describe_backend(const CheckpointInfo& info) {
   if (info.backend.empty()) return {};
-  std::string text = fmt::format("  backend   {}\n  weights   {}; device {}; saved when {}\n",
-                                 printable(info.backend), info.weights, printable(info.device), info.state);
+  std::string text =
+      fmt::format("  backend   {}\n  weights   {}; device {}\n", printable(info.backend),
+                  info.weights == "original" ? "those of the original model"
+                                             : "as the backend needs them, quantized if it does that",
+                  printable(info.device));
   if (!info.tuning.empty()) text += fmt::format("  tuned     {}\n", describe_tuning(info));
   constexpr size_t kMost = 4;
   for (size_t i = 0; i < std::min(info.samples.size(), kMost); ++i)
@@ -125,7 +128,7 @@ std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
                       describe_bytes(info.bytes));
   text += describe_backend(info);
   const std::string chunks =
-      info.chunks == 0 ? "" : fmt::format(", and of {} chunk{}", info.chunks, info.chunks == 1 ? "" : "s");
+      info.chunks == 0 ? "" : fmt::format(", and a checksum of every 4 MiB ({} in all)", info.chunks);
   text += fmt::format("  sha256    {}{}\n", info.sha256, chunks);
   return text;
 }

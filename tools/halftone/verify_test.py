@@ -21,9 +21,10 @@ class Verify(CliTest):
 
     def test_a_backend(self):
         done = self.ok("verify", GOLDEN / "v2_backend_int8dq.ht")
-        for words in ("version 2, written by halftone 0.2.0, needs Halftone ≥ 0.2.0", "weights   converted", "QuantBackend(",
-                      "on a CPU of 1999, chose int8dq", "F32[3, 64]", "and of 1 chunk"):  # fmt: skip
+        for words in ("version 2, written by halftone 0.2.0, needs Halftone ≥ 0.2.0", "weights   as the backend needs them", "QuantBackend(",
+                      "on a CPU of 1999, chose int8dq", "F32[3, 64]", ", and a checksum of every 4 MiB (1 in all)"):  # fmt: skip
             self.assertIn(words, done.stdout)
+        self.assertNotIn("ACTIVE", done.stdout)  # a word of the library
         report = json.loads(self.ok("verify", GOLDEN / "v2_backend_int8dq.ht", "--json").stdout)
         self.assertEqual(report["backend"]["state"], "ACTIVE")
         self.assertEqual(report["backend"]["samples"], ["F32[3, 64]"])

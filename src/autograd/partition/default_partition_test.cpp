@@ -16,6 +16,8 @@ struct Texts {
 
 Texts partition_text(std::string_view text, size_t primals, size_t results, const std::string& first = {}) {
   const PartitionedGraphs graphs = default_partition(joint_from_text(text, primals, results, first));
+  lint_or_throw(*graphs.forward, "forward");
+  lint_or_throw(*graphs.backward, "backward");
   return {print_graph(*graphs.forward), print_graph(*graphs.backward)};
 }
 

@@ -25,6 +25,7 @@ inline JointGraph joint_from_text(std::string_view text, size_t primals, size_t 
 }
 
 inline std::vector<c10::IValue> run_graph(const Graph& graph, std::vector<c10::IValue> inputs) {
+  lint_or_throw(graph, "test");
   return Interpreter(graph.clone()).run(std::move(inputs));
 }
 

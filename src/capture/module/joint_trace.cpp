@@ -191,9 +191,9 @@ class JointTracer {
       tangents_.push_back(tangent_for(computed_[index].detach()));
       run_.book().add_user_input(tangents_.back(), fmt::format("tangent{}", tangents_.size() - 1));
     }
-    std::unordered_set<const c10::TensorImpl*> known;
     const auto add = [&](const at::Tensor& tensor) {
-      if (tensor.requires_grad() && known.insert(tensor.unsafeGetTensorImpl()).second)
+      if (tensor.requires_grad() &&
+          gradient_index_.emplace(tensor.unsafeGetTensorImpl(), differentiated_.size()).second)
         differentiated_.push_back(tensor);
     };
     for (const c10::IValue& leaf : leaves_)
@@ -208,13 +208,11 @@ class JointTracer {
   }
 
   Argument gradient_of(const at::Tensor& primal) {
-    for (size_t i = 0; i < differentiated_.size(); ++i) {
-      if (!differentiated_[i].is_same(primal) || !gradients_[i].defined()) continue;
-      Value* value = run_.book().value_of(gradients_[i]);
-      gradients_[i].reset();  // of a tensor that is given twice, the first has it all
-      return value;
-    }
-    return {};
+    const auto found = gradient_index_.find(primal.unsafeGetTensorImpl());
+    if (found == gradient_index_.end() || !gradients_[found->second].defined()) return {};
+    Value* value = run_.book().value_of(gradients_[found->second]);
+    gradients_[found->second].reset();  // of a tensor that is given twice, the first has it all
+    return value;
   }
 
   void set_outputs() {
@@ -293,6 +291,7 @@ class JointTracer {
   JointTrace result_;
   std::vector<c10::IValue> leaves_, outputs_;
   std::vector<at::Tensor> computed_, tangents_, differentiated_, gradients_;
+  std::unordered_map<const c10::TensorImpl*, size_t> gradient_index_;  // their places in differentiated_
   std::vector<TensorBook::Mutation> writes_;
   std::unordered_map<size_t, size_t> primal_of_input_;
 };

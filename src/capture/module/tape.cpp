@@ -59,7 +59,7 @@ Value* Tape::add_input(const at::Tensor& tensor, InputKind kind, std::string tar
   if (kind == InputKind::kBuffer) hint = "b_" + hint;
   Value* value = graph_.add_input({.name = hint, .meta = tensor_meta(tensor)}, kind, std::move(target));
   const bool constant = kind == InputKind::kConstant;
-  origins_[value] = {!constant, kind == InputKind::kUser, layer ? *layer : "", layer != nullptr};
+  origins_[value] = {!constant, kind == InputKind::kUser, layer};
   return value;
 }
 
@@ -72,7 +72,7 @@ Value* Tape::add_input(OutputSpec spec, std::string target) {
 const std::string* Tape::layer_read_by(const std::vector<NamedArgument>& inputs) const {
   for (const Value* value : values_of(inputs)) {
     const Origin& from = origins_.at(value);
-    if (from.has_layer) return &from.layer;
+    if (from.layer) return from.layer;
   }
   return nullptr;
 }
@@ -82,10 +82,10 @@ Origin Tape::origin_of(const std::vector<NamedArgument>& inputs) const {
   for (const Value* value : values_of(inputs)) {
     const Origin& from = origins_.at(value);
     origin.data = origin.data || from.data;
-    origin.activation = origin.activation || from.activation || (from.data && !from.has_layer);
-    if (from.has_layer && !origin.has_layer) origin.layer = from.layer, origin.has_layer = true;
+    origin.activation = origin.activation || from.activation || (from.data && !from.layer);
+    if (!origin.layer) origin.layer = from.layer;
   }
-  if (origin.activation) origin.layer.clear(), origin.has_layer = false;
+  if (origin.activation) origin.layer = nullptr;
   return origin;
 }
 
@@ -96,16 +96,15 @@ bool Tape::depends_on_data(const std::vector<NamedArgument>& inputs) const {
 Node* Tape::append(std::string_view target, std::vector<NamedArgument> inputs,
                    std::vector<OutputSpec> outputs) {
   const Origin origin = origin_of(inputs);
-  const std::string* read = layer_read_by(inputs);
-  const std::string* scope = scopes_.empty() || !scopes_.back() ? nullptr : &*scopes_.back();
-  std::optional<std::string> layer = read ? std::optional(*read) : std::nullopt;
-  if (scope && (!layer || !is_inside(*layer, *scope))) layer = *scope;
+  const std::string* layer = layer_read_by(inputs);
+  const std::string* scope = scopes_.empty() ? nullptr : scopes_.back();
+  if (scope && (!layer || !is_inside(*layer, *scope))) layer = scope;
   for (OutputSpec& output : outputs) {
     if (output.name.empty()) output.name = name_hint(target);
   }
   Node* node = graph_.append(target, std::move(inputs), std::move(outputs));
   for (const Value* value : node->outputs()) origins_[value] = origin;
-  if (layer) layers_[node] = last_layer_ = *layer;
+  if (layer) layers_[node] = last_layer_ = layer;
   return node;
 }
 
@@ -141,7 +140,7 @@ std::string Tape::place(const std::vector<NamedArgument>& inputs) const {
   if (const std::string* layer = layer_read_by(inputs)) return fmt::format("layer \"{}\"", *layer);
   if (!scopes_.empty() && scopes_.back()) return fmt::format("layer \"{}\"", *scopes_.back());
   if (layers_.empty()) return "the model, before any of its layers";
-  return fmt::format("the model, after layer \"{}\"", last_layer_);
+  return fmt::format("the model, after layer \"{}\"", *last_layer_);
 }
 
 void Tape::attribute_layers() {
@@ -150,16 +149,20 @@ void Tape::attribute_layers() {
   const std::string* next = nullptr;
   for (size_t i = nodes.size(); i-- > 0;) {
     const auto known = layers_.find(nodes[i]);
-    if (known != layers_.end()) next = &known->second;
+    if (known != layers_.end()) next = known->second;
     after[i] = next;
   }
   const std::string* before = nullptr;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const auto known = layers_.find(nodes[i]);
-    if (known != layers_.end()) before = &known->second;
-    std::string layer = known != layers_.end() ? known->second
+    if (known != layers_.end()) before = known->second;
+    std::string layer = known != layers_.end() ? *known->second
                         : before && after[i]   ? common_layer(*before, *after[i])
                                                : std::string();
+    if (i > 0 && nodes[i - 1]->source().layer == layer) {
+      nodes[i]->share_source(*nodes[i - 1]);
+      continue;
+    }
     std::string type = names_.type_of(layer);
     nodes[i]->set_source({std::move(layer), std::move(type)});
   }
@@ -167,11 +170,8 @@ void Tape::attribute_layers() {
 
 void Tape::enter_scope(const torch::nn::Module* module) {
   const std::string* layer = names_.try_layer_of(module);
-  if (layer) {
-    scopes_.emplace_back(*layer);
-  } else {
-    scopes_.push_back(scopes_.empty() ? std::nullopt : scopes_.back());
-  }
+  if (!layer && !scopes_.empty()) layer = scopes_.back();
+  scopes_.push_back(layer);
 }
 
 void Tape::leave_scope() {

@@ -17,8 +17,9 @@ namespace halftone {
 struct Origin {
   bool data = false;        ///< from inputs, parameters or buffers: it may differ in the next call
   bool activation = false;  ///< from inputs
-  std::string layer;        ///< whose parameters and buffers alone it was computed from
-  bool has_layer = false;
+  /// Whose parameters and buffers alone it was computed from; nullptr: none, or several. One of the names of
+  /// ModuleTensors: there are many values and few layers.
+  const std::string* layer = nullptr;
 };
 
 /// Appends to a graph. C++ modules have no hooks: a node belongs to the layer whose parameters it reads or,
@@ -60,11 +61,11 @@ class Tape {
   Graph& graph_;
   const ModuleTensors& names_;
   std::unordered_map<const Value*, Origin> origins_;
-  std::unordered_map<const Node*, std::string>
+  std::unordered_map<const Node*, const std::string*>
       layers_;  ///< of nodes that read parameters or stand in a scope
   std::unordered_map<const Value*, std::vector<Value*>> unpacked_;
-  std::vector<std::optional<std::string>> scopes_;
-  std::string last_layer_;
+  std::vector<const std::string*> scopes_;  ///< nullptr: outside of every layer that is known
+  const std::string* last_layer_ = nullptr;
 };
 
 }  // namespace halftone

@@ -9,6 +9,7 @@
 #include "base/errors.h"
 #include "compiler/ops/activations.h"
 #include "compiler/ops/kernels.h"
+#include "graph/dtype_text.h"
 
 namespace halftone::ops {
 namespace {
@@ -32,8 +33,8 @@ void check_conv_numbers(const at::Tensor& x, const at::Tensor& weight, const Con
     fail(ErrorCode::kInvalidArgument, "halftone::conv: x has {} channels, the weight takes others",
          c10::str(x.sym_size(1)));
   if (x.scalar_type() != weight.scalar_type())
-    fail(ErrorCode::kInvalidArgument, "halftone::conv: x is {}, the weight {}",
-         c10::toString(x.scalar_type()), c10::toString(weight.scalar_type()));
+    fail(ErrorCode::kInvalidArgument, "halftone::conv: x is {}, the weight {}", dtype_text(x.scalar_type()),
+         dtype_text(weight.scalar_type()));
 }
 
 void check_conv(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {

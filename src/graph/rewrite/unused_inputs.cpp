@@ -101,6 +101,12 @@ std::vector<RemovedInput> remove_unused_inputs(GraphModule& module, const Unused
   return removed;
 }
 
+bool has_unused_inputs(const Graph& graph, const UnusedInputOptions& options) {
+  const Candidates candidates = find_candidates(graph, options);
+  return std::any_of(candidates.begin(), candidates.end(),
+                     [](const Value* value) { return value->users().empty(); });
+}
+
 std::function<bool(const GraphInput&)> named_or_tied(const TensorMap& tensors,
                                                      const std::vector<std::string>& names) {
   const auto memory_of = [](const at::Tensor& tensor) -> const void* {

@@ -32,6 +32,8 @@ struct RemovedInput {
 std::vector<RemovedInput> remove_unused_inputs(Graph& graph, TensorMap& tensors,
                                                const UnusedInputOptions& options = {});
 std::vector<RemovedInput> remove_unused_inputs(GraphModule& module, const UnusedInputOptions& options = {});
+/// Whether there is one that would be taken out; does not look at dead users.
+bool has_unused_inputs(const Graph& graph, const UnusedInputOptions& options = {});
 
 /// For `candidate`: the stored tensors of these names, and other names of the same memory, as tied weights
 /// have. `tensors` must outlive the result.

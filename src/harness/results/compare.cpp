@@ -115,7 +115,13 @@ std::string speedup_of(const BenchRow& row) {
                      std::max(*row.speedup - *row.speedup_low, *row.speedup_high - *row.speedup));
 }
 
-/// What the speed-ups rest on; nothing if none was measured.
+/// The words are those of files; one of them says too little to people.
+std::string accuracy_of(const BenchRow& row) {
+  if (row.accuracy.empty()) return "-";
+  return row.accuracy == "pass_due_to_skip" ? "skipped" : terminal_text(row.accuracy, 40);
+}
+
+/// What the speed-ups rest on; nothing where none was measured.
 std::string rounds_of(std::span<const BenchRow> rows) {
   int64_t fewest = std::numeric_limits<int64_t>::max(), most = 0;
   for (const BenchRow& row : rows) {
@@ -170,12 +176,11 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
                                  {"cosine", Align::kRight},
                                  {"size", Align::kRight},
                                  {"compile s", Align::kRight}};
-  if (unsupported) columns.push_back({"unsup.", Align::kRight});
+  if (unsupported) columns.push_back({"to ATen", Align::kRight});
   std::vector<Row> lines;
   for (const BenchRow& row : rows) {
-    lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row),
-                     row.accuracy.empty() ? "-" : terminal_text(row.accuracy, 40), speedup_of(row),
-                     fixed(row.abs_latency, 2), fixed(row.cosine, 5),
+    lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row), accuracy_of(row),
+                     speedup_of(row), fixed(row.abs_latency, 2), fixed(row.cosine, 5),
                      row.bytes ? describe_bytes(*row.bytes) : "-", fixed(row.compilation_latency, 1)});
     if (unsupported) lines.back().push_back(row.unsupported_ops ? fmt::to_string(*row.unsupported_ops) : "-");
   }
@@ -187,6 +192,7 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
                         fixed(mean.speedup, 3, "x"), mean.rows, mean.rows == 1 ? "" : "s", left_out);
   }
   text += rounds_of(rows);
+  if (unsupported) text += "to ATen: operators that the backend has no kernel for and leaves to ATen\n";
   for (const BenchRow& row : rows) {
     if (!row.error.empty()) text += wrap(describe_key(row) + ": " + terminal_text(row.error, 300), width);
   }

@@ -46,9 +46,10 @@ BenchModel::BenchModel(const BenchJob& job) {
 void BenchModel::load_file(const BenchJob& job) {
   // Read, not mapped: pages that come in with the first call would count as the call's memory.
   graph_ = open_model(job.model, {.map = false});
-  if (graph_->sample_inputs.empty())
-    fail(ErrorCode::kUnsupported, "{}: holds no sample inputs to call it with", job.model);
-  Sample first = sample_from_flat(*graph_, graph_->sample_inputs);
+  if (graph_->sample_inputs.empty() && job.shapes.empty())
+    fail(ErrorCode::kUnsupported, "{}: holds no sample inputs to call it with; give shapes", job.model);
+  Sample first = sample_from_flat(
+      *graph_, job.shapes.empty() ? graph_->sample_inputs : inputs_of_shapes(*graph_, job.shapes, job.seed));
   if (job.batch_size > 0) first = with_batch(*graph_, first, job.batch_size);
   batch_ = batch_of(first);
   samples_ = {first};

@@ -26,8 +26,13 @@ void check_job_model(const BenchJob& job) {
   if (is_model_file(job.model)) {
     if (job.mode == "training")
       fail(ErrorCode::kInvalidArgument, "bench: {}: a file has no training step", job.model);
+    if (!job.shapes.empty() && job.batch_size > 0)
+      fail(ErrorCode::kInvalidArgument, "bench: {}: either shapes or a batch size, not both", job.model);
     return;
   }
+  if (!job.shapes.empty())
+    fail(ErrorCode::kInvalidArgument,
+         "bench: {}: shapes are for files; the suite's models make inputs of their own", job.model);
   std::vector<std::string> names;
   for (const BenchModelInfo& info : bench_models()) names.push_back(info.name);
   check_name("model", job.model, names);
@@ -77,6 +82,7 @@ std::string bench_row_name(const std::string& model) {
 BenchRow bench_row_of(const BenchJob& job) {
   BenchRow row;
   row.name = bench_row_name(job.model);
+  if (!job.shapes.empty()) row.name += " " + job.shapes;
   row.mode = job.mode;
   row.scheme = job.scheme;
   row.backend = job.backend;

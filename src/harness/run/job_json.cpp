@@ -41,6 +41,8 @@ void read_job_field(const JsonCursor& json, const std::string& key, BenchJob& jo
     job.layers = value.get_bool();
   else if (key == "batch_size")
     job.batch_size = value.get_int();
+  else if (key == "shapes")
+    job.shapes = value.get_string();
   else if (key == "seconds")
     job.seconds = value.get_double();
   else if (key == "threads")
@@ -70,6 +72,7 @@ std::string to_json(const BenchJob& job) {
       {"accuracy", job.accuracy},
       {"layers", job.layers},
       {"batch_size", job.batch_size},
+      {"shapes", job.shapes},
       {"seconds", job.seconds},
       {"threads", job.threads},
       {"seed", job.seed},

@@ -25,6 +25,7 @@ TEST(BenchJob, GoesThroughJsonUnharmed) {
   job.backend = "aot_eager";
   job.performance = job.accuracy = job.layers = false;
   job.batch_size = 17;
+  job.shapes = "ids:1x128";
   job.seconds = 0.125;
   job.threads = 3;
   job.seed = std::numeric_limits<uint64_t>::max();
@@ -68,6 +69,12 @@ TEST(BenchJob, MakesSenseOrIsRefused) {
     job.model = "x.pt2";
   });
   refused({"-1"}, [](BenchJob& job) { job.batch_size = -1; });
+  refused({"tiny_mlp", "shapes are for files"}, [](BenchJob& job) { job.shapes = "2x3"; });
+  refused({"x.pt2", "either shapes or a batch size"}, [](BenchJob& job) {
+    job.model = "x.pt2";
+    job.shapes = "2x3";
+    job.batch_size = 2;
+  });
   refused({"-2 threads"}, [](BenchJob& job) { job.threads = -2; });
   for (const double seconds : {0.0, -1.0, std::nan(""), std::numeric_limits<double>::infinity()})
     refused({"seconds"}, [&](BenchJob& job) { job.seconds = seconds; });

@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "halftone/quantized_tensor.h"
 #include "quant/report/left_alone.h"
 
@@ -26,7 +27,7 @@ std::string obstacle_of(const at::Tensor& weight) {
   if (is_quantized_tensor(weight)) return {};
   if (weight.dim() != 2) return fmt::format("its weight has {} dimensions, not two", weight.dim());
   if (!weight.is_floating_point())
-    return fmt::format("its weight is of type {}", c10::toString(weight.scalar_type()));
+    return fmt::format("its weight is of type {}", dtype_text(weight.scalar_type()));
   if (weight.layout() != c10::kStrided || !weight.device().is_cpu())
     return "its weight is no dense tensor on the CPU";
   if (weight.numel() == 0) return "it has no weights";

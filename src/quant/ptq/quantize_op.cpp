@@ -14,6 +14,7 @@
 #include <cmath>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -25,13 +26,13 @@ constexpr const char* kDynamicName = "halftone::quantize_dequantize_dynamic";
 
 void check_float(const char* name, const at::Tensor& x) {
   if (x.scalar_type() == at::kFloat) return;
-  fail(ErrorCode::kInvalidArgument, "{}: x must be float32, not {}", name, c10::toString(x.scalar_type()));
+  fail(ErrorCode::kInvalidArgument, "{}: x must be float32, not {}", name, dtype_text(x.scalar_type()));
 }
 
 void check_bytes(const char* name, c10::ScalarType dtype) {
   if (dtype == at::kByte || dtype == at::kChar) return;
   fail(ErrorCode::kInvalidArgument, "{}: quantized values are uint8 or int8, not {}", name,
-       c10::toString(dtype));
+       dtype_text(dtype));
 }
 
 void check_scale(const char* name, double scale) {
@@ -43,7 +44,7 @@ void check_range(c10::ScalarType dtype, int64_t zero_point, int64_t least, int64
   const int64_t lowest = dtype == at::kByte ? 0 : -128, highest = dtype == at::kByte ? 255 : 127;
   if (least < lowest || largest > highest || least >= largest || zero_point < least || zero_point > largest)
     fail(ErrorCode::kInvalidArgument, "{}: zero point {} and range [{}, {}] do not fit {}", kQuantizeName,
-         zero_point, least, largest, c10::toString(dtype));
+         zero_point, least, largest, dtype_text(dtype));
 }
 
 void check_channels(const at::Tensor& q, const at::Tensor& scales, const at::Tensor& zero_points,

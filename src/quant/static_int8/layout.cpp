@@ -7,13 +7,14 @@
 #include <cmath>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 
 namespace halftone::static_int8 {
 
 void check_bytes(const char* name, const char* what, const at::Tensor& tensor) {
   if (tensor.scalar_type() != at::kByte)
     fail(ErrorCode::kInvalidArgument, "{}: {} must be uint8, not {}", name, what,
-         c10::toString(tensor.scalar_type()));
+         dtype_text(tensor.scalar_type()));
 }
 
 void check_images(const char* name, const char* what, const at::Tensor& tensor) {

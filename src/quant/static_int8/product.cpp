@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "quant/static_int8/layout.h"
 #include "quant/weight/linear_call.h"
 #include "quant/weight/packing_cache.h"
@@ -60,7 +61,7 @@ void check_product(const ProductSpec& spec) {
   const kernels::ConvShape& shape = spec.shape;
   if (spec.weight.scalar_type() != at::kChar)
     fail(ErrorCode::kInvalidArgument, "{}: the weight must be int8, not {}", spec.name,
-         c10::toString(spec.weight.scalar_type()));
+         dtype_text(spec.weight.scalar_type()));
   check_part(spec.name, "weight_scale", spec.weight_scale, at::kFloat, {shape.out_channels});
   if (spec.bias.defined()) check_part(spec.name, "bias", spec.bias, at::kFloat, {shape.out_channels});
   if (spec.x_max < spec.x.zero_point || spec.x_max > 255)

@@ -6,6 +6,7 @@
 
 #include "base/errors.h"
 #include "graph/aten_splitter.h"
+#include "graph/dtype_text.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "quant/weight/linear_call.h"
 #include "quant/weight/ops.h"
@@ -32,7 +33,7 @@ struct Table {
 c10::ScalarType result_type(const char* name, OptionalType dtype) {
   const c10::ScalarType type = dtype.value_or(at::kFloat);
   if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf && type != at::kDouble) {
-    fail(ErrorCode::kInvalidArgument, "{}: dtype must be floating-point, not {}", name, c10::toString(type));
+    fail(ErrorCode::kInvalidArgument, "{}: dtype must be floating-point, not {}", name, dtype_text(type));
   }
   return type;
 }
@@ -42,7 +43,7 @@ void check_indices(const char* name, const at::Tensor& indices) {
       (indices.scalar_type() == at::kLong || indices.scalar_type() == at::kInt))
     return;
   fail(ErrorCode::kInvalidArgument, "{}: indices must be int64 or int32 on the CPU, not {} on {}", name,
-       c10::toString(indices.scalar_type()), indices.device().str());
+       dtype_text(indices.scalar_type()), indices.device().str());
 }
 
 at::Tensor look_up(const at::Tensor& indices, const Table& table, OptionalType dtype) {

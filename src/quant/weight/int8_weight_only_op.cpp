@@ -4,6 +4,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 #include "quant/weight/affine.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float_kernels.h"
@@ -57,7 +58,7 @@ at::Tensor restore(const at::Tensor& weight, const at::Tensor& scale, std::optio
   const c10::ScalarType type = dtype.value_or(at::kFloat);
   if (!c10::isFloatingType(type))
     fail(ErrorCode::kInvalidArgument, "{}: dtype must be floating-point, not {}", kRestoreName,
-         c10::toString(type));
+         dtype_text(type));
   std::vector<int64_t> per_output(static_cast<size_t>(weight.dim()), 1);
   per_output[0] = weight.size(0);
   return weight.to(at::kFloat).mul(scale.view(per_output)).to(type);

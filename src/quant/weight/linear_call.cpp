@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -40,7 +41,7 @@ LinearCall::LinearCall(const char* name, const at::Tensor& x, int64_t n, int64_t
     : n_(n), k_(k), type_(x.scalar_type()), sizes_(x.sizes().begin(), x.sizes().end()) {
   if (!x.is_cpu() || !at::isFloatingType(type_) || at::isFloat8Type(type_)) {
     fail(ErrorCode::kInvalidArgument, "{}: x must be a floating-point tensor on the CPU, not {} on {}", name,
-         c10::toString(type_), x.device().str());
+         dtype_text(type_), x.device().str());
   }
   if (x.dim() < 1 || x.size(-1) != k) {
     fail(ErrorCode::kInvalidArgument, "{}: x of sizes [{}] does not fit a weight of {} inputs", name,
@@ -54,7 +55,7 @@ LinearCall::LinearCall(const char* name, const at::Tensor& x, int64_t n, int64_t
     if (!bias->is_cpu() || !at::isFloatingType(bias->scalar_type()) || bias->sizes() != c10::IntArrayRef{n}) {
       fail(ErrorCode::kInvalidArgument,
            "{}: bias must be a floating-point tensor of {} elements on the CPU, not {} of sizes [{}]", name,
-           n, c10::toString(bias->scalar_type()), fmt::join(bias->sizes(), ", "));
+           n, dtype_text(bias->scalar_type()), fmt::join(bias->sizes(), ", "));
     }
     bias_ = bias->to(at::kFloat).contiguous();
   }
@@ -109,9 +110,8 @@ bool has_symbols(const at::Tensor& tensor) {
 void check_matrix(const char* name, const at::Tensor& weight, c10::ScalarType type) {
   if (is_on_cpu(weight) && weight.scalar_type() == type && weight.dim() == 2) return;
   fail(ErrorCode::kInvalidArgument,
-       "{}: weight must be {} of two dimensions on the CPU, not {} of sizes {} on {}", name,
-       c10::toString(type), c10::toString(weight.scalar_type()), c10::str(weight.sym_sizes()),
-       weight.device().str());
+       "{}: weight must be {} of two dimensions on the CPU, not {} of sizes {} on {}", name, dtype_text(type),
+       dtype_text(weight.scalar_type()), c10::str(weight.sym_sizes()), weight.device().str());
 }
 
 void check_part(const char* name, const char* part, const at::Tensor& tensor, c10::ScalarType type,
@@ -119,7 +119,7 @@ void check_part(const char* name, const char* part, const at::Tensor& tensor, c1
   if (is_on_cpu(tensor) && tensor.scalar_type() == type && (has_symbols(tensor) || tensor.sizes() == sizes))
     return;
   fail(ErrorCode::kInvalidArgument, "{}: {} must be {} of sizes [{}] on the CPU, not {} of sizes {} on {}",
-       name, part, c10::toString(type), fmt::join(sizes, ", "), c10::toString(tensor.scalar_type()),
+       name, part, dtype_text(type), fmt::join(sizes, ", "), dtype_text(tensor.scalar_type()),
        c10::str(tensor.sym_sizes()), tensor.device().str());
 }
 

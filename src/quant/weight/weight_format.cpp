@@ -4,6 +4,7 @@
 #include <ATen/ops/isfinite.h>
 
 #include "base/errors.h"
+#include "graph/dtype_text.h"
 
 namespace halftone {
 namespace {
@@ -24,8 +25,7 @@ void check_weight(const at::Tensor& weight, std::string_view layer) {
   const c10::ScalarType type = weight.scalar_type();
   if (type != at::kFloat && type != at::kBFloat16 && type != at::kHalf && type != at::kDouble) {
     fail(ErrorCode::kInvalidArgument,
-         "{}: a weight of type {} cannot be quantized; it must be floating-point", layer,
-         c10::toString(type));
+         "{}: a weight of type {} cannot be quantized; it must be floating-point", layer, dtype_text(type));
   }
   if (!weight.is_cpu())
     fail(ErrorCode::kInvalidArgument, "{}: the weight is on {}, not on the CPU", layer,

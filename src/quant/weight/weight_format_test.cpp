@@ -202,7 +202,7 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q[0], scale, {}); }),
               testing::HasSubstr("of sizes [64]"));
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q, at::ones({4}), {}); }),
-              testing::HasSubstr("scale must be Float of sizes [5]"));
+              testing::HasSubstr("scale must be float32 of sizes [5]"));
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q, -scale, {}); }), testing::HasSubstr("scale"));
   EXPECT_THAT(refusal([&] { ops::int8_linear(x, q, scale, {}, 6, false); }),
               testing::HasSubstr("weight_bits is 6"));
@@ -214,11 +214,11 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, scale, {}, 32, false); }),
               testing::HasSubstr("zero_point must be Char of sizes [5, 2]"));
   EXPECT_THAT(refusal([&] { ops::fp8_linear(x, q.to(at::kFloat8_e4m3fn), groups, {}, false, true); }),
-              testing::HasSubstr("scale must be Float of sizes [1]"));
+              testing::HasSubstr("scale must be float32 of sizes [1]"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 9, 64, 32); }),
               testing::HasSubstr("bits is 9"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 4, 64, 24); }),
-              testing::HasSubstr("scale must be Float of sizes [5, 3]"));
+              testing::HasSubstr("scale must be float32 of sizes [5, 3]"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 4, 64, -1); }),
               testing::HasSubstr("groups of -1"));
   for (const int64_t inputs : {int64_t{-1}, int64_t{62}, int64_t{65}, INT64_MAX}) {

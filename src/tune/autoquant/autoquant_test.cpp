@@ -82,7 +82,8 @@ TEST(Autoquant, MeasuresEveryLayerAndSaysWhy) {
   EXPECT_FALSE(plan.cpu.empty());
   EXPECT_EQ(plan.model_hash, model_hash(*module));
   // Two groups, the same in both blocks.
-  EXPECT_THAT(plan.notes, Contains(HasSubstr("2 different problems, 2 of them measured")));
+  EXPECT_THAT(plan.notes,
+              Contains(HasSubstr("Of 2 different layers (those that are alike count once) 2 were measured")));
   EXPECT_EQ(autoquant_cache().size(), 8U);
 }
 

@@ -136,8 +136,9 @@ class PlanWriter {
                                         input_.options.time_limit));
     if (!input_.unseen.empty())
       plan_.notes.push_back(fmt::format("{} layers were not seen in calibration.", input_.unseen.size()));
-    plan_.notes.push_back(fmt::format("{} different problems, {} of them measured for this plan.",
-                                      costs_.problems, costs_.measured));
+    plan_.notes.push_back(fmt::format(
+        "Of {} different layers (those that are alike count once) {} were measured for this plan.",
+        costs_.problems, costs_.measured));
   }
 
   AutoquantPlan& plan_;

@@ -126,11 +126,12 @@ const drawFront = () => {
   const chosen = byId("front-model").value;
   const all = chosen === "all";
   const points = frontPoints(chosen);
-  byId("front-hint").textContent = all
-    ? "Small marks are single results, large ones each scheme's geometric mean. Left is faster, up is closer to fp32; the line joins what nothing beats in both."
-    : "Left is faster, up is closer to fp32. The line joins what nothing beats in both. Hollow marks miss their accuracy and do not count.";
   const large = all ? schemeMeans(points) : points.filter((point) => holds(point.row));
   const front = paretoFront(large);
+  // One point makes no line.
+  byId("front-hint").textContent = (all ? "Small marks are single results, large ones each scheme's geometric mean. " : "") +
+    "Left is faster, up is closer to fp32." + (front.length > 1 ? " The line joins what nothing beats in both." : "") +
+    (all ? "" : " Hollow marks miss their accuracy and do not count.");
   const datasets = schemeNames.flatMap((scheme) => {
     const colour = colourOf(scheme);
     const style = { borderColor: colour, backgroundColor: colour, pointStyle: shapeOf(scheme), borderWidth: 2 };
@@ -186,7 +187,13 @@ const drawBars = (name, list, value, options) => {
     title: (items) => shorten(models[items[0].dataIndex], 60),
     label: (item) => item.dataset.label + ": " + options.text(item.raw),
   };
-  full.scales = { x: axisStyle(options.axis, { beginAtZero: true }), y: axisStyle("", { grid: { display: false, drawBorder: false } }) };
+  // Where one bar is far longer than the others, these would vanish.
+  const values = datasets.flatMap((set) => set.data).filter((one) => isNumber(one) && one > 0).sort((a, b) => a - b);
+  const logarithmic = values.length > 1 && values[values.length - 1] > 20 * values[Math.floor((values.length - 1) / 2)];
+  const scale = axisStyle(options.axis + (logarithmic ? ", logarithmic" : ""), logarithmic
+    ? { type: "logarithmic", min: 10 ** Math.floor(Math.log10(values[0]) - 0.01) } : { beginAtZero: true });
+  if (logarithmic) scale.ticks.callback = (value) => (powerOfTen(value) === null ? null : String(value));
+  full.scales = { x: scale, y: axisStyle("", { grid: { display: false, drawBorder: false } }) };
   draw(name, height, models.length ? { type: "bar", data: { labels, datasets }, options: full, plugins: options.extra || [] } : null,
     models.length ? options.axis + " of " + models.length + " models; the table below has the numbers" : "No result shown has this number.");
 };

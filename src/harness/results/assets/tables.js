@@ -17,31 +17,40 @@ const fillTable = (table, columns, list, sortable) => {
     button.addEventListener("click", () => sortBy(column.key, state.sort === column.key ? !state.down : false, true));
     return node.append(button), node;
   }));
-  const body = list.map((row) => el("tr", { "data-index": row.index }, ...columns.map((column) => cell(column, row))));
+  // A reason is a sentence or more: under the row, as wide as the table.
+  const body = list.flatMap((row) => {
+    const line = el("tr", { "data-index": row.index, class: sortable && row.error ? "noted" : null }, ...columns.map((column) => cell(column, row)));
+    if (!sortable || !row.error) return [line];
+    return [line, el("tr", { class: "note" }, el("td", { colspan: columns.length }, el("span", {}, ...textNodes(row.error))))];
+  });
   table.replaceChildren(el("thead", {}, head), el("tbody", {}, ...body));
 };
 
 const schemeNodes = (row, text) => [swatch(text), ...textNodes(text)];
-const nameNodes = (row) => {
-  const nodes = textNodes(row.name);
-  if (row.error) nodes.push(el("span", { class: "note" }, ...textNodes(row.error)));
-  return nodes;
+// As describe_bench() writes it: with the farther end of the 95 % interval, "±?" where there were too few rounds for one.
+const speedText = (row) => {
+  if (!isNumber(row.speedup) || !isNumber(row.speedup_low)) return fixed(row.speedup, 3, "×");
+  const ends = isNumber(row.speedup_high) ? fixed(Math.max(row.speedup - row.speedup_low, row.speedup_high - row.speedup), 2) : "?";
+  return fixed(row.speedup, 2, "×") + " ±" + ends;
 };
+const accuracyText = (row) => (row.accuracy === "pass_due_to_skip" ? "skipped" : row.accuracy || "–");
 const resultColumns = [
-  { key: "name", title: "Model", kind: "name", nodes: nameNodes },
+  { key: "name", title: "Model", kind: "name" },
   { key: "batch_size", title: "Batch", kind: "n" },
   ...(distinct(rows.map((row) => row.mode)).length > 1 ? [{ key: "mode", title: "Mode" }] : []),
   { key: "scheme", title: "Scheme", kind: "scheme", nodes: schemeNodes },
-  { key: "accuracy", title: "Accuracy", text: (row) => row.accuracy || "–",
+  { key: "accuracy", title: "Accuracy", text: accuracyText,
     nodes: (row, text) => [el("span", { class: !row.accuracy || row.accuracy === "pass_due_to_skip" ? null : holds(row) ? "good" : "bad" }, text)] },
-  { key: "speedup", title: "Speed-up", kind: "n", text: (row) => fixed(row.speedup, 3, "×") },
+  { key: "speedup", title: "Speed-up", kind: "n", text: speedText },
+  { key: "rounds", title: "Rounds", kind: "n", text: (row) => fixed(row.rounds, 0) },
   { key: "abs_latency", title: "Time, ms", kind: "n", text: (row) => milliseconds(row.abs_latency) },
-  { key: "spread", title: "Spread", kind: "n", text: (row) => fixed(isNumber(row.spread) ? row.spread * 100 : row.spread, 1, " %") },
   { key: "cosine", title: "Cosine", kind: "n", text: (row) => fixed(row.cosine, 5) },
   { key: "bytes", title: "Size, MB", kind: "n", text: (row) => megabytes(row.bytes) },
   { key: "compression_ratio", title: "Memory ratio", kind: "n", text: (row) => fixed(row.compression_ratio, 2) },
   { key: "compilation_latency", title: "Compile, s", kind: "n", text: (row) => fixed(row.compilation_latency, 2) },
-  { key: "unsupported_ops", title: "Unsup. ops", kind: "n", text: (row) => fixed(row.unsupported_ops, 0) },
+  // Usually there are none.
+  ...(rows.some((row) => row.unsupported_ops > 0)
+    ? [{ key: "unsupported_ops", title: "Left to ATen", kind: "n", text: (row) => fixed(row.unsupported_ops, 0) }] : []),
 ];
 
 const compare = (a, b) => {
@@ -67,6 +76,9 @@ const sortBy = (key, down, focus) => {
 const drawTable = () => {
   const list = sortedRows();
   fillTable(byId("rows"), resultColumns, list, true);
+  const timed = rows.map((row) => row.rounds).filter(isNumber);
+  byId("table-hint").textContent = (timed.length ? "Speed-up: the median of the rounds, ± the 95 % interval. " : "") +
+    (rows.some((row) => row.unsupported_ops > 0) ? "Left to ATen: operators that the backend has no kernel for." : "");
   byId("shown").textContent = (list.length === rows.length ? "" : list.length + " of ") + count(rows.length, "result");
 };
 

@@ -1,37 +1,50 @@
-#include "random_inputs.h"
-
+// Made-up inputs of given shapes.
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/arange.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
-#include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
+#include <string_view>
 
-#include "command_line.h"
-#include "halftone/names.h"
+#include "base/errors.h"
+#include "base/nearest.h"
+#include "graph/operands.h"
 #include "halftone/tune_samples.h"
-#include "inputs.h"
 
-namespace halftone::cli {
-
+namespace halftone {
 namespace {
 
 using Sizes = std::vector<int64_t>;
 
 constexpr int64_t kMostElements = int64_t{1} << 34;
 
+std::vector<const GraphInput*> user_inputs_of(const GraphModule& module) {
+  std::vector<const GraphInput*> inputs;
+  for (const GraphInput& input : module.graph().inputs())
+    if (input.kind == InputKind::kUser) inputs.push_back(&input);
+  return inputs;
+}
+
+std::vector<std::string> split_at(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0;;) {
+    const size_t end = std::min(text.find(separator, begin), text.size());
+    parts.emplace_back(text.substr(begin, end - begin));
+    if (end == text.size()) return parts;
+    begin = end + 1;
+  }
+}
+
 [[noreturn]] void refuse_shape(const std::string& text, std::string_view why) {
-  throw UsageError(fmt::format("--shapes: \"{}\" {}", text, why));
+  fail(ErrorCode::kInvalidArgument, "\"{}\" {}", text, why);
 }
 
 Sizes parse_sizes(const std::string& item, std::string_view text) {
   Sizes sizes;
   int64_t elements = 1;
-  for (const std::string& part : CLI::detail::split(std::string(text), 'x')) {
+  for (const std::string& part : split_at(text, 'x')) {
     int64_t size = -1;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
     if (error != std::errc() || end != part.data() + part.size() || size < 0)
@@ -45,21 +58,20 @@ Sizes parse_sizes(const std::string& item, std::string_view text) {
 
 std::vector<std::string> tensor_names(const GraphModule& module) {
   std::vector<std::string> names;
-  for (const GraphInput* input : user_inputs(module))
+  for (const GraphInput* input : user_inputs_of(module))
     if (input->value->type() == ValueType::kTensor && !input->fixed) names.push_back(input->target);
   return names;
 }
 
-std::map<std::string, Sizes> parse_shapes(const GraphModule& module, const std::string& text) {
+std::map<std::string, Sizes> parse_shapes(const GraphModule& module, std::string_view text) {
   const std::vector<std::string> names = tensor_names(module);
   std::map<std::string, Sizes> shapes;
-  for (const std::string& item : CLI::detail::split(text, ',')) {
+  for (const std::string& item : split_at(text, ',')) {
     const size_t colon = item.rfind(':');
-    if (colon == std::string::npos && names.size() != 1)
-      refuse_shape(item,
-                   fmt::format("names no input: NAME:AxB. The model takes:{}", expected_inputs(module)));
+    if (colon == std::string::npos && names.size() != 1) refuse_shape(item, "names no input: NAME:AxB");
     const std::string name = colon == std::string::npos ? names.front() : item.substr(0, colon);
-    require_known("--shapes", name, names);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail(ErrorCode::kInvalidArgument, "there is no input \"{}\"{}", name, did_you_mean(name, names));
     const Sizes sizes = parse_sizes(item, item.substr(colon == std::string::npos ? 0 : colon + 1));
     if (!shapes.emplace(name, sizes).second) refuse_shape(item, "is the second shape of this input");
   }
@@ -84,7 +96,7 @@ std::optional<Sizes> declared_sizes(const GraphModule& module, const GraphInput&
   const auto& meta = input.value->meta();
   if (!meta) return std::nullopt;
   Sizes sizes;
-  for (const auto& size : meta->sizes) {
+  for (const SymExpr& size : meta->sizes) {
     if (!size.is_constant()) return std::nullopt;
     sizes.push_back(size.constant());
   }
@@ -102,25 +114,30 @@ at::Tensor tiled(const at::Tensor& pattern, const Sizes& sizes) {
 
 }  // namespace
 
-std::vector<c10::IValue> random_inputs(const GraphModule& module, const std::string& shapes, uint64_t seed) {
+std::optional<c10::IValue> known_input(const GraphModule& module, size_t index) {
+  const GraphInput& input = *user_inputs_of(module).at(index);
+  if (input.fixed) return constant_to_ivalue(*input.fixed, nullptr);
+  if (input.value->type() == ValueType::kNone) return c10::IValue();
+  if (input.value->type() == ValueType::kTensor || index >= module.sample_inputs.size()) return std::nullopt;
+  return module.sample_inputs[index];
+}
+
+std::vector<c10::IValue> inputs_of_shapes(const GraphModule& module, std::string_view shapes, uint64_t seed) {
   const std::map<std::string, Sizes> given = parse_shapes(module, shapes);
   std::vector<c10::IValue> values;
-  for (const GraphInput* input : user_inputs(module)) {
+  for (const GraphInput* input : user_inputs_of(module)) {
     const size_t index = values.size();
-    if (auto known = known_value(module, *input, index)) {
+    if (auto known = known_input(module, index)) {
       values.push_back(*std::move(known));
       continue;
     }
     const auto found = given.find(input->target);
     const auto sizes = found != given.end() ? found->second : declared_sizes(module, *input, index);
     if (input->value->type() != ValueType::kTensor || !sizes)
-      throw UsageError(
-          fmt::format("--shapes: nothing is known of \"{}\": name it too, or give --inputs. The "
-                      "model takes:{}",
-                      input->target, expected_inputs(module)));
+      fail(ErrorCode::kInvalidArgument, "nothing is known of the size of \"{}\": name it too", input->target);
     values.emplace_back(tiled(pattern_of(module, *input, index), *sizes));
   }
   return flat_inputs(module, synthetic_sample(sample_from_flat(module, values), seed));
 }
 
-}  // namespace halftone::cli
+}  // namespace halftone

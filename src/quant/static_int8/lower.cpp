@@ -94,7 +94,7 @@ void drop_unused_constants(Graph& graph, const Graph& before, TensorMap& tensors
     const GraphInput input = graph.inputs()[i];
     if (input.kind == InputKind::kUser || !input.value->users().empty()) continue;
     const Value* old_value = before.try_value(input.value->name());
-    if (old_value != nullptr && old_value->users().empty()) continue;  // was never used: not our business
+    if (old_value != nullptr && old_value->users().empty()) continue;  // was never used: it stays
     graph.erase_input(i);
     const bool shared =
         std::any_of(graph.inputs().begin(), graph.inputs().end(), [&](const GraphInput& other) {

@@ -42,7 +42,7 @@ const std::vector<std::string> kQueries = {
 struct Arguments {
   std::string model_dir;
   std::string pt2;  // empty: without
-  std::string ht;   // likewise
+  std::string ht;   // the same
 };
 
 std::optional<Arguments> parse(int argc, char** argv) {

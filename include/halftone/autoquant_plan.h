@@ -56,7 +56,7 @@ struct AutoquantRun {
   bool holds = false;       ///< the accuracy budget
   bool chosen = false;
   double relative_low = 0;   ///< of `relative`'s interval (95 %); 0: not known, it needs six rounds
-  double relative_high = 0;  ///< likewise
+  double relative_high = 0;  ///< as relative_low
   int64_t rounds = 0;        ///< the fewest at a shape; undisturbed ones
   bool operator==(const AutoquantRun&) const = default;
 };

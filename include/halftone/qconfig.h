@@ -31,7 +31,7 @@ enum class ObserverKind {
   kHistogram,    ///< leaves out outliers that cost more than they gain
   kFixed,        ///< scale and zero point are given
   kPlaceholder,  ///< watches nothing: floats, and activations that are quantized at run time
-  kNoop,         ///< likewise, and nothing is quantized
+  kNoop,         ///< as kPlaceholder, and nothing is quantized
   kReuseInput,   ///< takes the input's
 };
 std::string_view to_string(ObserverKind kind);  ///< "MinMaxObserver", …

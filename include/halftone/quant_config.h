@@ -124,12 +124,12 @@ class QuantConfig {
   std::string fields_;
 };
 
-/// A name that a config goes by.
+/// A name of a config.
 struct Scheme {
   std::vector<std::string> names;  ///< the short one first: "int8wo", "int8weightonly"
   QuantConfig config;
   std::string weights;      ///< description, for display
-  std::string activations;  ///< likewise
+  std::string activations;  ///< of activations, for display
   double bits_per_weight;   ///< stored, scales included, for a layer of 4096 inputs
 };
 

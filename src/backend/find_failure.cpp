@@ -12,7 +12,7 @@
 namespace halftone {
 namespace {
 
-/// The random state of the process as it is now: put back before each run, and at the end.
+/// The random state of the process as it is now: restored before each run, and at the end.
 class RandomState {
  public:
   RandomState() : generator_(at::detail::getDefaultCPUGenerator()), state_(read()) {}

@@ -1,4 +1,4 @@
-// A captured model on its way into a .ht file and out of it: the part that plain checkpoints and those of
+// Writes a captured model into a .ht file and reads it back: the part that plain checkpoints and those of
 // backends share.
 #pragma once
 

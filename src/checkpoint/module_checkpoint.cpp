@@ -29,7 +29,7 @@ std::map<std::string, at::Tensor> handles_of(const torch::nn::Module& module) {
   return handles;
 }
 
-/// What becomes of a module on its way to a file.
+/// The content of a module for a file.
 struct ModuleContent {
   StoredTensors stored;
   std::vector<HtRecord> tensors;

@@ -122,7 +122,7 @@ graph(%x: user "x" f32[], %step: user "step" f32[]) {
   EXPECT_EQ(outputs[0].toTensor().item<float>(), 13);
 }
 
-/// The step limit of the process, put back at the end.
+/// The step limit of the process, restored at the end.
 struct StepLimit {
   explicit StepLimit(int64_t steps) { set_max_steps(steps); }
   ~StepLimit() { set_max_steps(kDefaultMaxSteps); }

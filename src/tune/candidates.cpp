@@ -66,7 +66,7 @@ std::vector<TuneCandidate> plain_candidates() {
           {"bf16", halftone_backend_kind({.precision = HalftoneBackendConfig::Precision::kBFloat16})}};
 }
 
-/// The names that a backend goes by here, the short one first.
+/// The names of a backend here, the short one first.
 std::vector<std::string> backend_names(const BackendKind& kind) {
   const std::string type = kind.type();
   if (type == "EagerBackend") return {"eager", type};

@@ -34,7 +34,7 @@ class Listening {
 
  private:
   KeyRegistration tracing_;  ///< registered only while a trace runs: the key belongs to torch
-  std::pair<KeyRegistration, std::optional<torch::Library>> dropout_;  ///< likewise
+  std::pair<KeyRegistration, std::optional<torch::Library>> dropout_;  ///< as tracing_
   c10::impl::IncludeDispatchKeyGuard include_;
 };
 

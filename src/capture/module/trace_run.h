@@ -1,4 +1,5 @@
-// A model while it is traced: its inputs are bound, and whatever the run changes is put back at the end.
+// A model while it is traced: its inputs are bound, and everything that the run changes is restored at the
+// end.
 #pragma once
 
 #include <ATen/core/ivalue.h>
@@ -16,7 +17,7 @@ namespace halftone {
 /// Only in a CaptureTurn.
 class TraceRun {
  public:
-  /// `module`: whose tensors have names; its buffers, gradients and flags are put back. May be nullptr.
+  /// `module`: whose tensors have names; its buffers, gradients and flags are restored. May be nullptr.
   /// `graph` must outlive this.
   TraceRun(Graph& graph, ModuleTensors names, torch::nn::Module* module, TracerOptions options);
   /// Memory, module and random state are as they were.

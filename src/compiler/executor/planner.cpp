@@ -188,8 +188,8 @@ bool Planner::try_view_node(const Node& node, const MetaAnswer& answer) {
     const at::Tensor& view = result.toTensor();
     if (view.scalar_type() != base->dtype() || view.is_conj() != base->meta.is_conj() ||
         view.is_neg() != base->meta.is_neg()) {
-      // Other elements in the same memory (view_as_real, lazy conjugates): ATen's business, which copies; not
-      // if it is written to.
+      // Other elements in the same memory (view_as_real, lazy conjugates): left to ATen, which copies; not if
+      // it is written to.
       if (writes_in_place_)
         throw NotPlannable(describe(node) + " views memory as another dtype, and the graph writes in place");
       return false;

@@ -33,7 +33,7 @@ std::optional<ConvActivationMatch> try_clamp(const Node& node) {
     lo = try_number(node, "min");
     hi = kAll;
   }
-  // Crossed or NaN bounds stay ATen's business.
+  // Crossed or NaN bounds are left to ATen.
   if (!lo || !hi || !(*lo <= *hi)) return std::nullopt;
   if (*lo == 0 && *hi == kAll) return ConvActivationMatch{node.output(), "relu"};
   return ConvActivationMatch{node.output(), "clamp", *lo, *hi};

@@ -51,7 +51,7 @@ class PatchFinder {
     const auto channels = x->meta()->sizes[1].as_constant();
     const auto height = x->meta()->sizes[2].as_constant(), width = x->meta()->sizes[3].as_constant();
     if (!channels || !height || !width || *channels != weight.size(1)) return std::nullopt;
-    // What a convolution would cut off at the edge stays its business.
+    // A convolution that would cut off pixels at the edge stays as it is.
     if (*height < patch[0] || *width < patch[1] || *height % patch[0] != 0 || *width % patch[1] != 0)
       return std::nullopt;
     return Patches{*channels, patch[0], patch[1], *height / patch[0], *width / patch[1]};

@@ -12,7 +12,7 @@ namespace halftone::aq {
 
 struct RaceResult {
   std::vector<AutoquantRun> runs;     ///< one for each variant, in their order
-  std::vector<std::string> why_lost;  ///< likewise: why fp32 is kept before it; empty: it is not
+  std::vector<std::string> why_lost;  ///< for each as well: why fp32 is kept instead; empty: it is not
   size_t winner = 0;
 };
 

@@ -1,8 +1,8 @@
 // Trains a classifier of digits with compiled steps, beside the same training uncompiled.
 //   compiled_training DIGITS.safetensors [BACKEND]
-#include <halftone/compile_module.h>
-#include <halftone/error.h>
-#include <halftone/tensor_file.h>
+#include <halftone/base/error.h>
+#include <halftone/compile/compile_module.h>
+#include <halftone/graph/tensor_file.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/functional.h>

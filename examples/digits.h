@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace digits {
 

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
-#include "halftone/graph_module.h"
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/graph/graph_module.h"
 #include "minilm/embedder.h"
 
 namespace {

@@ -1,5 +1,7 @@
 // static_int8 DIGITS.safetensors MODEL.ht: trains a small convolutional network on handwritten digits in C++,
 // calibrates it, ships it in static int8, loads that file and counts right answers. No Python anywhere.
+#include "halftone/ptq/static_int8.h"
+
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/conv.h>
@@ -9,10 +11,9 @@
 #include <cstdio>
 
 #include "digits.h"
-#include "halftone/capture_module.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/quantize_static.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
 
 namespace {
 

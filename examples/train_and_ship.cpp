@@ -8,10 +8,10 @@
 #include <cstdio>
 
 #include "digits.h"
-#include "halftone/capture_module.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/quantize.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
 
 namespace {
 

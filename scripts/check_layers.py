@@ -23,7 +23,8 @@ MAY_USE = {
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "capture", "quant", "backend"},
-    "harness": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune"},
+    "compat": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune"},
+    "bench": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune", "compat"},
     "tune": {"base", "archive", "cpu", "graph", "capture", "quant", "compiler", "backend", "checkpoint"},
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}
@@ -37,8 +38,9 @@ def includes(path):
 
 
 def public_headers_with_torch(root):
-    """Names ("halftone/graph.h") of the public headers that include torch, directly or through each other."""
-    wanted = {f"halftone/{path.name}": includes(path) for path in (root / "include/halftone").glob("*.h")}
+    """Names ("halftone/graph/graph.h") of the public headers that include torch, directly or through each other."""
+    folder = root / "include"
+    wanted = {path.relative_to(folder).as_posix(): includes(path) for path in (folder / "halftone").rglob("*.h")}
     found = {name for name, lines in wanted.items() if any(TORCH.match(line) for line in lines)}
     while True:
         more = {name for name, lines in wanted.items() if name not in found and found & set(lines)}

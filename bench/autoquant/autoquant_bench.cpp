@@ -22,17 +22,17 @@
 #include <string>
 #include <vector>
 
+#include "bench/suite/models.h"
 #include "common/temporary_folder.h"
-#include "halftone/autoquant.h"
-#include "halftone/kernels.h"
-#include "halftone/log.h"
-#include "halftone/measure.h"
-#include "halftone/open_model.h"
-#include "halftone/tune_modules.h"
-#include "harness/suite/models.h"
+#include "halftone/base/log.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/cli/kernels.h"
+#include "halftone/tune/autoquant.h"
+#include "halftone/tune/measure.h"
+#include "halftone/tune/modules.h"
 #include "tune/accuracy.h"
 #include "tune/autoquant/planner.h"
-#include "tune/entrant.h"
+#include "tune/candidate_run.h"
 #include "tune/fingerprint.h"
 #include "tune/setup.h"
 
@@ -40,9 +40,9 @@ namespace {
 
 using namespace halftone;
 
-constexpr double kLeastCosine = 0.995;
-constexpr double kMostColdSeconds = 30;
-constexpr double kMostCachedSeconds = 2;
+constexpr double kMinCosine = 0.995;
+constexpr double kMaxColdSeconds = 30;
+constexpr double kMaxCachedSeconds = 2;
 // What two runs of the same model may differ by when they take turns.
 constexpr double kMeasurable = 1.01;
 // Autoquant does not give up accuracy for less (ms a call).
@@ -89,39 +89,39 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-struct Contender {
+struct Candidate {
   std::string name;
-  std::unique_ptr<Entrant> entrant;
+  std::unique_ptr<CandidateRun> candidate;
   double cosine = 0;
 };
 
 /// The plan, fp32, and every scheme for all layers it can be had for; those that keep the cosine.
-std::vector<Contender> make_contenders(const Subject& subject, const AutoquantPlan& plan) {
+std::vector<Candidate> make_candidates(const Subject& subject, const AutoquantPlan& plan) {
   const SampleLayout layout = lay_out(subject.samples, subject.graph.get(), {}, 0);
-  Entrant eager({"eager", eager_backend_kind()});
+  CandidateRun eager({"eager", eager_backend_recipe()});
   eager.build(subject.graph, layout.shape_calls, {});
   std::vector<std::vector<c10::IValue>> expected;
   for (const Sample& sample : layout.validation) expected.push_back(eager.answers(sample));
-  std::vector<Contender> contenders;
-  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendKind>& kind) {
+  std::vector<Candidate> candidates;
+  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendRecipe>& recipe) {
     try {
-      auto entrant = std::make_unique<Entrant>(TuneCandidate{name, kind});
-      entrant->build(subject.graph, layout.shape_calls, {});
-      entrant->validate(layout.validation, expected, {});
-      const double cosine = entrant->row.accuracy->least_cosine;
-      fmt::print("    {:16} cosine {:.5f}{}\n", name, cosine, cosine < kLeastCosine ? ", not measured" : "");
-      if (cosine >= kLeastCosine || name == "plan") contenders.push_back({name, std::move(entrant), cosine});
+      auto candidate = std::make_unique<CandidateRun>(TuneCandidate{name, recipe});
+      candidate->build(subject.graph, layout.shape_calls, {});
+      candidate->validate(layout.validation, expected, {});
+      const double cosine = candidate->row.accuracy->min_cosine;
+      fmt::print("    {:16} cosine {:.5f}{}\n", name, cosine, cosine < kMinCosine ? ", not measured" : "");
+      if (cosine >= kMinCosine || name == "plan") candidates.push_back({name, std::move(candidate), cosine});
     } catch (const std::exception& error) {
       fmt::print("    {:16} {}\n", name, short_message(error));
     }
   };
-  add("plan", layerwise_backend_kind(plan.overrides()));
-  add("fp32", halftone_backend_kind());
+  add("plan", layerwise_backend_recipe(plan.overrides()));
+  add("fp32", halftone_backend_recipe());
   for (const AutoquantScheme& scheme : aq::schemes_to_try({})) {
     if (scheme.config)
-      add(scheme.name, quant_backend_kind({.quantization = {}, .quantization_config = scheme.config}));
+      add(scheme.name, quant_backend_recipe({.quantization = {}, .quantization_config = scheme.config}));
   }
-  return contenders;
+  return candidates;
 }
 
 nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& met) {
@@ -129,7 +129,7 @@ nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& me
   const Subject subject = encoder ? encoder_subject(request, batch) : suite_subject(request, batch);
   const TemporaryFolder cache;
   AutoquantOptions options;
-  options.least_cosine = kLeastCosine;
+  options.min_cosine = kMinCosine;
   options.cache_dir = cache.path();
   options.seed = request.seed;
   clear_autoquant_cache();
@@ -149,22 +149,22 @@ nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& me
   if (request.verbose) fmt::print("{}\n", plan.to_text());
   for (const AutoquantRun& run : plan.runs)
     fmt::print("    raced {:16} {:9.3f} ms, {:.3f} of fp32, cosine {:.5f}{}\n", run.name, run.milliseconds,
-               run.relative, run.least_cosine, run.chosen ? ", chosen" : "");
+               run.relative, run.min_cosine, run.chosen ? ", chosen" : "");
   for (const std::string& note : plan.notes) fmt::print("    {}\n", note);
 
-  std::vector<Contender> contenders = make_contenders(subject, plan);
-  std::vector<Contestant> contestants;
-  for (Contender& each : contenders)
-    contestants.push_back(each.entrant->contestant(subject.samples.calls.front()));
+  std::vector<Candidate> candidates = make_candidates(subject, plan);
+  std::vector<TimedCandidate> timed_candidates;
+  for (Candidate& each : candidates)
+    timed_candidates.push_back(each.candidate->timed_candidate(subject.samples.calls.front()));
   MeasureOptions measuring;
   measuring.seconds = request.seconds;
   measuring.drop_ratio = 1.5;
-  for (size_t i = 0; i < 2; ++i) contestants[i].keep = true;
-  const Measurements measured = measure(contestants, measuring);
+  for (size_t i = 0; i < 2; ++i) timed_candidates[i].keep = true;
+  const Measurements measured = measure(timed_candidates, measuring);
   const MeasuredTime& own = measured.rows[0];
   const MeasuredTime* best = nullptr;
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (size_t i = 0; i < contenders.size(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     const MeasuredTime& row = measured.rows[i];
     if (i > 0 && !row.failed && (best == nullptr || row.relative < best->relative)) best = &row;
     fmt::print("  {:16} {:9.3f} ms ({:.3f} to {:.3f}), plan / this {:.4f}, {} rounds {}\n", row.name,
@@ -172,7 +172,7 @@ nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& me
                row.reason);
     rows.push_back({{"name", row.name},
                     {"ms", row.median},
-                    {"cosine", contenders[i].cosine},
+                    {"cosine", candidates[i].cosine},
                     {"plan_ratio", paired_ratio(own, row)},
                     {"rounds", row.times.size()}});
   }
@@ -181,18 +181,18 @@ nlohmann::ordered_json run_batch(const Request& request, int64_t batch, bool& me
     return paired_ratio(own, other) <= kMeasurable || own.median - other.median < kWorthIt;
   };
   const bool fast = as_fast(*best) && as_fast(measured.rows[1]);
-  const bool exact = contenders[0].cosine >= kLeastCosine;
-  const bool quick = cold < kMostColdSeconds && cached < kMostCachedSeconds;
+  const bool exact = candidates[0].cosine >= kMinCosine;
+  const bool quick = cold < kMaxColdSeconds && cached < kMaxCachedSeconds;
   met = met && fast && exact && quick && same && same_bytes;
   fmt::print("  plan: {:.4f} of {} (the best single one), {:.4f} of fp32, cosine {:.5f}{}{}{}\n\n", to_best,
-             best->name, to_fp32, contenders[0].cosine, fast ? "" : ", MISSED the speed",
+             best->name, to_fp32, candidates[0].cosine, fast ? "" : ", MISSED the speed",
              exact ? "" : ", MISSED the cosine", quick ? "" : ", MISSED the planning time");
   std::fflush(stdout);
   return {{"batch", batch},           {"cold_seconds", cold},
           {"cached_seconds", cached}, {"same_plan", same},
           {"same_bytes", same_bytes}, {"quantizes", plan.quantizes()},
           {"best", best->name},       {"to_best", to_best},
-          {"to_fp32", to_fp32},       {"cosine", contenders[0].cosine},
+          {"to_fp32", to_fp32},       {"cosine", candidates[0].cosine},
           {"rows", std::move(rows)}};
 }
 

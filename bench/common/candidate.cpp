@@ -8,8 +8,8 @@
 #include <memory>
 #include <stdexcept>
 
-#include "halftone/open_model.h"
-#include "halftone/quantize.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone::bench {
 namespace {
@@ -26,25 +26,25 @@ at::Tensor values_like(const at::Tensor& sample, const std::vector<int64_t>& siz
 
 }  // namespace
 
-std::vector<Variant> encoder_variants() {
-  std::vector<Variant> variants{{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}};
+std::vector<CandidateSpec> encoder_candidates() {
+  std::vector<CandidateSpec> specs{{"eager-fp32", NoQuantConfig{}, false}, {"fp32", NoQuantConfig{}}};
   for (const char* scheme :
        {"int8wo", "int8dq-7bit", "int8dq", "int4wo", "int4wo-int8act", "fp8wo", "bf16wo"})
-    variants.push_back({scheme, scheme});
-  return variants;
+    specs.push_back({scheme, scheme});
+  return specs;
 }
 
-Candidate make_candidate(const std::string& path, const Variant& variant) {
-  Candidate candidate{variant.name, open_model(path), nullptr};
-  if (!variant.config.is_noquant()) quantize_(*candidate.module, variant.config);
-  if (variant.compiled)
+Candidate make_candidate(const std::string& path, const CandidateSpec& spec) {
+  Candidate candidate{spec.name, open_model(path), nullptr};
+  if (!spec.config.is_noquant()) quantize_(*candidate.module, spec.config);
+  if (spec.compiled)
     candidate.compile_ms = milliseconds([&] { candidate.compiled = compile(candidate.module); });
   return candidate;
 }
 
-std::vector<Candidate> make_candidates(const std::string& path, const std::vector<Variant>& variants) {
+std::vector<Candidate> make_candidates(const std::string& path, const std::vector<CandidateSpec>& specs) {
   std::vector<Candidate> candidates;
-  for (const Variant& variant : variants) candidates.push_back(make_candidate(path, variant));
+  for (const CandidateSpec& spec : specs) candidates.push_back(make_candidate(path, spec));
   return candidates;
 }
 
@@ -67,10 +67,10 @@ std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
                                  const std::vector<c10::IValue>& inputs, const MeasureOptions& options) {
   const at::Tensor exact = first_result(candidates.at(0), inputs);
   std::vector<Measurement> rows;
-  std::vector<Contestant> contestants;
+  std::vector<TimedCandidate> timed_candidates;
   for (const Candidate& candidate : candidates) {
     rows.push_back({candidate.name, 0, 0, 0, cosine(first_result(candidate, inputs), exact)});
-    if (!(rows.back().cosine >= options.least_cosine)) {
+    if (!(rows.back().cosine >= options.min_cosine)) {
       throw std::runtime_error(
           fmt::format("{}: cosine {} to fp32: wrong, not timed", candidate.name, rows.back().cosine));
     }
@@ -80,16 +80,16 @@ std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
     }
     // A model with state begins each run anew.
     const auto session = std::make_shared<Session>(candidate.module, candidate.compiled);
-    Contestant contestant;
-    contestant.name = candidate.name;
-    contestant.prepare = [session] { session->reset(); };
-    contestant.run = [session, &inputs] { session->run(inputs); };
-    contestants.push_back(std::move(contestant));
+    TimedCandidate timed_candidate;
+    timed_candidate.name = candidate.name;
+    timed_candidate.prepare = [session] { session->reset(); };
+    timed_candidate.run = [session, &inputs] { session->run(inputs); };
+    timed_candidates.push_back(std::move(timed_candidate));
   }
   halftone::MeasureOptions how;
   how.seconds = options.seconds;
   how.progress = options.progress;
-  const Measurements measured = halftone::measure(contestants, how);
+  const Measurements measured = halftone::measure(timed_candidates, how);
   for (size_t i = 0; i < rows.size(); ++i) {
     const MeasuredTime& time = measured.rows[i];
     if (time.failed) throw std::runtime_error(fmt::format("{}: {}", time.name, time.reason));

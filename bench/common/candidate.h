@@ -9,32 +9,32 @@
 #include <string>
 #include <vector>
 
-#include "halftone/compile.h"
-#include "halftone/graph_module.h"
-#include "halftone/measure.h"
-#include "halftone/quant_config.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/config.h"
+#include "halftone/tune/measure.h"
 
 namespace halftone::bench {
 
-struct Variant {
+struct CandidateSpec {
   std::string name;
   QuantConfig config;
   bool compiled = true;  ///< false: the interpreter
 };
 
 /// fp32 in the interpreter first: what the others are compared with.
-std::vector<Variant> encoder_variants();
+std::vector<CandidateSpec> encoder_candidates();
 
 struct Candidate {
   std::string name;
   std::shared_ptr<GraphModule> module;
-  std::shared_ptr<const CompiledModel> compiled;  ///< nullptr: the interpreter
+  std::shared_ptr<const CompiledGraph> compiled;  ///< nullptr: the interpreter
   double compile_ms = 0;
 };
 
 /// Opens the model, quantizes and compiles it.
-Candidate make_candidate(const std::string& path, const Variant& variant);
-std::vector<Candidate> make_candidates(const std::string& path, const std::vector<Variant>& variants);
+Candidate make_candidate(const std::string& path, const CandidateSpec& spec);
+std::vector<Candidate> make_candidates(const std::string& path, const std::vector<CandidateSpec>& specs);
 
 /// The first result of one call in a new session.
 at::Tensor first_result(const Candidate& candidate, const std::vector<c10::IValue>& inputs);
@@ -53,13 +53,13 @@ struct Measurement {
 };
 
 struct MeasureOptions {
-  double seconds = 4;         ///< for all candidates together; six rounds at least
-  double least_cosine = 0.9;  ///< below it a time means nothing: std::runtime_error
-  std::string only;           ///< a name: the others are run for the answers, not timed
+  double seconds = 4;       ///< for all candidates together; six rounds at least
+  double min_cosine = 0.9;  ///< below it a time means nothing: std::runtime_error
+  std::string only;         ///< a name: the others are run for the answers, not timed
   std::function<void(double share)> progress = nullptr;
 };
 
-/// Checks every answer, then lets the candidates take turns, as halftone/measure.h has it. A candidate that
+/// Checks every answer, then lets the candidates take turns, as halftone/tune/measure.h has it. A candidate that
 /// throws ends it.
 std::vector<Measurement> measure(const std::vector<Candidate>& candidates,
                                  const std::vector<c10::IValue>& inputs, const MeasureOptions& options);

@@ -6,7 +6,7 @@
 
 #include <cstdio>
 
-#include "halftone/kernels.h"
+#include "halftone/cli/kernels.h"
 
 namespace halftone::bench {
 

@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const at::NoGradGuard no_grad;
-    const auto candidates = bench::make_candidates(model, bench::encoder_variants());
+    const auto candidates = bench::make_candidates(model, bench::encoder_candidates());
     if (!json) bench::print_compile_times(candidates);
     for (const std::vector<int64_t>& shape : kShapes) {
       const auto inputs = peers_inputs(shape);

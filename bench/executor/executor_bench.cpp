@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "halftone/compile.h"
-#include "halftone/graph.h"
-#include "halftone/open_model.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/graph.h"
 
 namespace {
 
@@ -70,7 +70,7 @@ std::vector<c10::IValue> sentence(int64_t batch, int64_t tokens) {
 
 bool measure_plans(const std::string& path) {
   const auto module = open_model(path);
-  std::shared_ptr<const CompiledModel> compiled;
+  std::shared_ptr<const CompiledGraph> compiled;
   std::vector<double> compiles, plans;
   for (int i = 0; i < 9; ++i) compiles.push_back(microseconds([&] { compiled = compile(module); }));
   const double first = microseconds([&] { compiled->warm_up(sentence(1, 16)); });

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone::bench {
 
@@ -114,8 +114,8 @@ ConvInt8Layer::ConvInt8Layer(const ConvInt8Spec& spec, int64_t batch, const Conv
   args_.hi = x_most;
 }
 
-void ConvInt8Layer::run(Splitter& splitter) {
-  kernels::int8_conv(kernel_, problem_, args_, splitter);
+void ConvInt8Layer::run(ParallelFor& parallel_for) {
+  kernels::int8_conv(kernel_, problem_, args_, parallel_for);
 }
 
 double ConvInt8Layer::operations() const {

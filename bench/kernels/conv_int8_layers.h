@@ -31,7 +31,7 @@ class ConvInt8Layer {
  public:
   ConvInt8Layer(const ConvInt8Spec& spec, int64_t batch, const ConvInt8Bits& bits, int threads);
 
-  void run(Splitter& splitter);
+  void run(ParallelFor& parallel_for);
   /// Throws kInternal unless some hundred outputs of the last run are right.
   void check() const;
   double operations() const;  ///< two for each multiply-add

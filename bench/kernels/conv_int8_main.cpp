@@ -15,7 +15,7 @@
 #include "conv_int8_layers.h"
 #include "cpu/isa.h"
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/peaks/clock.h"
 #include "kernels/peaks/peaks.h"
 
@@ -76,13 +76,13 @@ double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-void run_network(const ConvOptions& o, int batch, const ConvInt8Bits& bits, Splitter& splitter,
+void run_network(const ConvOptions& o, int batch, const ConvInt8Bits& bits, ParallelFor& parallel_for,
                  const kernels::Peaks& peaks) {
   std::vector<std::unique_ptr<ConvInt8Layer>> layers;
   for (const ConvInt8Spec& spec : resnet50_convolutions()) {
     if (!o.layer.empty() && o.layer != spec.name) continue;
     layers.push_back(std::make_unique<ConvInt8Layer>(spec, batch, bits, o.threads));
-    layers.back()->run(splitter);
+    layers.back()->run(parallel_for);
     layers.back()->check();
   }
   if (layers.empty())
@@ -92,7 +92,7 @@ void run_network(const ConvOptions& o, int batch, const ConvInt8Bits& bits, Spli
     for (size_t i = 0; i < layers.size(); ++i) {
       const int times = layers[i]->spec().times;
       const double start = kernels::seconds(o.threads);
-      for (int t = 0; t < times; ++t) layers[i]->run(splitter);
+      for (int t = 0; t < times; ++t) layers[i]->run(parallel_for);
       seconds[i].push_back((kernels::seconds(o.threads) - start) / times);
     }
   }

@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/conv/conv_shape.h"
 
 namespace halftone::bench {
@@ -14,6 +14,6 @@ namespace halftone::bench {
 std::function<void()> conv_peer(const kernels::ConvShape& shape, bool relu, bool residual);
 
 /// On the peer's threads, so that the two do not fight for the cores.
-std::unique_ptr<Splitter> conv_splitter(int threads);
+std::unique_ptr<ParallelFor> conv_parallel_for(int threads);
 
 }  // namespace halftone::bench

@@ -4,7 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "conv_peer.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 
 namespace halftone::bench {
 
@@ -25,9 +25,9 @@ std::function<void()> conv_peer(const kernels::ConvShape& s, bool relu, bool res
   };
 }
 
-std::unique_ptr<Splitter> conv_splitter(int threads) {
+std::unique_ptr<ParallelFor> conv_parallel_for(int threads) {
   at::set_num_threads(threads);
-  return std::make_unique<AtenSplitter>();
+  return std::make_unique<AtenParallelFor>();
 }
 
 }  // namespace halftone::bench

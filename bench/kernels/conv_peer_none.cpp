@@ -7,7 +7,7 @@ std::function<void()> conv_peer(const kernels::ConvShape&, bool, bool) {
   return {};
 }
 
-std::unique_ptr<Splitter> conv_splitter(int threads) {
+std::unique_ptr<ParallelFor> conv_parallel_for(int threads) {
   return std::make_unique<ThreadPool>(threads);
 }
 

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "conv_peer.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/peaks/peaks.h"
 
@@ -149,10 +149,10 @@ double exact(const ConvLayerBench& layer, const float* x, const std::vector<floa
 }
 
 void check_answer(const ConvLayerBench& layer, const std::vector<float>& w, Buffers& buffers,
-                  Splitter& splitter) {
+                  ParallelFor& parallel_for) {
   const ConvShape& s = layer.shape;
   const kernels::Fp32ConvArgs args = arguments(layer, buffers, 0);
-  fp32_conv(*layer.kernel, s, args, splitter);
+  fp32_conv(*layer.kernel, s, args, parallel_for);
   const int64_t pixels = s.batch * s.out_pixels();
   for (int64_t pixel : {int64_t{0}, pixels / 3, pixels - 1}) {
     for (int64_t channel = 0; channel < s.out_channels; channel += 7) {
@@ -166,15 +166,15 @@ void check_answer(const ConvLayerBench& layer, const std::vector<float>& w, Buff
 }
 
 void prepare(std::vector<ConvLayerBench>& layers, const std::string& forced, Buffers& buffers,
-             Splitter& splitter) {
+             ParallelFor& parallel_for) {
   std::mt19937 engine(1);
   std::normal_distribution<float> normal;
   size_t floats = 0;
   for (ConvLayerBench& layer : layers) {
     const ConvShape& s = layer.shape;
     layer.kernel = choose(s, forced);
-    buffers.workspace_bytes =
-        std::max(buffers.workspace_bytes, fp32_conv_workspace_bytes(*layer.kernel, s, splitter.threads()));
+    buffers.workspace_bytes = std::max(buffers.workspace_bytes,
+                                       fp32_conv_workspace_bytes(*layer.kernel, s, parallel_for.threads()));
     floats = std::max({floats, static_cast<size_t>(s.batch * s.in_pixels() * s.in_channels),
                        static_cast<size_t>(s.batch * s.out_pixels() * s.out_channels)});
   }
@@ -191,7 +191,7 @@ void prepare(std::vector<ConvLayerBench>& layers, const std::string& forced, Buf
     layer.weights = aligned_memory(fp32_conv_packed_bytes(*layer.kernel, s));
     pack_fp32_conv(*layer.kernel, s, w.data(), layer.weights.get());
     layer.bias.assign(static_cast<size_t>(s.out_channels), 0.01f);
-    check_answer(layer, w, buffers, splitter);
+    check_answer(layer, w, buffers, parallel_for);
   }
 }
 
@@ -202,11 +202,11 @@ double timed(const Call& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-void run_once(std::vector<ConvLayerBench>& layers, Buffers& buffers, Splitter& splitter) {
+void run_once(std::vector<ConvLayerBench>& layers, Buffers& buffers, ParallelFor& parallel_for) {
   size_t turn = 0;
   for (ConvLayerBench& layer : layers) {
     const kernels::Fp32ConvArgs args = arguments(layer, buffers, turn++);
-    layer.seconds.push_back(timed([&] { fp32_conv(*layer.kernel, layer.shape, args, splitter); }));
+    layer.seconds.push_back(timed([&] { fp32_conv(*layer.kernel, layer.shape, args, parallel_for); }));
   }
   for (ConvLayerBench& layer : layers)
     if (layer.peer) layer.peer_seconds.push_back(timed(layer.peer));
@@ -250,13 +250,13 @@ void report(const std::vector<ConvLayerBench>& layers, double peak_gmac) {
               least, peers, 2e-6 * total_macs / total, 100e-6 * total_macs / total / peak_gmac);
 }
 
-void run_batch(int64_t batch, const std::string& forced, Splitter& splitter) {
+void run_batch(int64_t batch, const std::string& forced, ParallelFor& parallel_for) {
   std::vector<ConvLayerBench> layers = resnet50(batch);
   Buffers buffers;
-  prepare(layers, forced, buffers, splitter);
-  for (int i = 0; i < (batch == 1 ? 60 : 12); ++i) run_once(layers, buffers, splitter);
-  const kernels::Peaks peaks = kernels::measure_peaks(splitter, 10);
-  std::printf("ResNet-50, batch %ld, %d threads, %s, peak %.1f GFLOPS\n", batch, splitter.threads(),
+  prepare(layers, forced, buffers, parallel_for);
+  for (int i = 0; i < (batch == 1 ? 60 : 12); ++i) run_once(layers, buffers, parallel_for);
+  const kernels::Peaks peaks = kernels::measure_peaks(parallel_for, 10);
+  std::printf("ResNet-50, batch %ld, %d threads, %s, peak %.1f GFLOPS\n", batch, parallel_for.threads(),
               std::string(to_string(active_isa())).c_str(), 2 * peaks.fma_gmac);
   report(layers, peaks.fma_gmac);
 }
@@ -266,7 +266,7 @@ void run_batch(int64_t batch, const std::string& forced, Splitter& splitter) {
 
 int main(int argc, char** argv) {
   try {
-    const auto splitter = halftone::bench::conv_splitter(2);
+    const auto parallel_for = halftone::bench::conv_parallel_for(2);
     std::vector<long> batches;
     std::string forced;
     for (int i = 1; i < argc; ++i) {
@@ -277,7 +277,7 @@ int main(int argc, char** argv) {
       }
     }
     if (batches.empty()) batches = {1, 8};
-    for (long batch : batches) halftone::bench::run_batch(batch, forced, *splitter);
+    for (long batch : batches) halftone::bench::run_batch(batch, forced, *parallel_for);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "contender.h"
+#include "candidate.h"
 
 namespace halftone::bench {
 

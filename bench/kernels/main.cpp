@@ -4,14 +4,14 @@
 //   kernels_bench [--suite=linear|attention] [--threads=1,2] [--m=1,32,…] [--shapes=NxK,…] [--json=FILE]
 //                 [--rounds=7] [--benchmark_…]
 //
-// Method: in each case every contender first gives its answer, which is checked. Then there are rounds: in
+// Method: in each case every candidate first gives its answer, which is checked. Then there are rounds: in
 // each, Google Benchmark runs all of them in a random order, at least 20 ms each. Ratios are those of one
 // round, their median over the rounds is shown, so that a drift of the machine cancels out; times are the
 // median of all calls. A host may give several threads one core for a while: a round beside which the
 // threads together were much slower than they can be is dropped and run again (rounds.h). Weights rotate. The
-// share of the memory's bandwidth is such a ratio, too: to plain reads (reads.h), which are a contender. One
+// share of the memory's bandwidth is such a ratio, too: to plain reads (reads.h), which are a candidate. One
 // thread is timed by its processor time (clock.h). Google Benchmark's own options work:
-// --benchmark_min_time, and --benchmark_filter, which sees "contender/MxNxK/threads".
+// --benchmark_min_time, and --benchmark_filter, which sees "candidate/MxNxK/threads".
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,9 +19,9 @@
 #include <cstring>
 #include <sstream>
 
-#include "contender.h"
+#include "candidate.h"
 #include "cpu/isa.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/peaks/clock.h"
 #include "kernels/peaks/peaks.h"
 #include "reads.h"
@@ -104,23 +104,23 @@ class Silent : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>&) override {}
 };
 
-void register_contender(const Case& c, const Contender& contender, Sample& sample) {
+void register_candidate(const Case& c, const Candidate& candidate, Sample& sample) {
   char name[160];
-  std::snprintf(name, sizeof(name), "%s/%ldx%ldx%ld/%d", contender.label.c_str(), c.shape.m, c.shape.n,
+  std::snprintf(name, sizeof(name), "%s/%ldx%ldx%ld/%d", candidate.label.c_str(), c.shape.m, c.shape.n,
                 c.shape.k, c.threads);
-  benchmark::RegisterBenchmark(name, [&contender, &sample, threads = c.threads](benchmark::State& state) {
+  benchmark::RegisterBenchmark(name, [&candidate, &sample, threads = c.threads](benchmark::State& state) {
     for (auto _ : state) {
       const double start = seconds(threads);
-      contender.run(static_cast<int>(sample.seconds.size()));
+      candidate.run(static_cast<int>(sample.seconds.size()));
       sample.seconds.push_back(seconds(threads) - start);
       state.SetIterationTime(std::max(sample.seconds.back(), 1e-9));
     }
   })->UseManualTime();
 }
 
-void check_answers(const std::vector<Contender>& contenders, std::vector<Sample>& samples) {
-  for (size_t i = 0; i < contenders.size(); ++i) {
-    const Contender& c = contenders[i];
+void check_answers(const std::vector<Candidate>& candidates, std::vector<Sample>& samples) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& c = candidates[i];
     samples[i].error = c.error();
     if (c.bound > 0 && !(samples[i].error <= c.bound)) {
       throw Error(ErrorCode::kInternal, c.kernel + " is wrong: error " + std::to_string(samples[i].error));
@@ -129,19 +129,19 @@ void check_answers(const std::vector<Contender>& contenders, std::vector<Sample>
 }
 
 // Google Benchmark shuffles the order of what is registered.
-void run_case(const Case& c, Splitter& splitter, const Peaks& peaks, int rounds, Report& report) {
-  std::vector<Contender> contenders = our_contenders(c, splitter);
-  contenders.push_back(reads_contender(splitter));
-  for (Contender& peer : peer_contenders(c)) contenders.push_back(std::move(peer));
-  std::vector<Sample> samples(contenders.size());
-  check_answers(contenders, samples);
-  for (size_t i = 0; i < contenders.size(); ++i) register_contender(c, contenders[i], samples[i]);
-  const int dropped = run_rounds(splitter, peaks, rounds, samples, [] {
+void run_case(const Case& c, ParallelFor& parallel_for, const Peaks& peaks, int rounds, Report& report) {
+  std::vector<Candidate> candidates = our_candidates(c, parallel_for);
+  candidates.push_back(reads_candidate(parallel_for));
+  for (Candidate& peer : peer_candidates(c)) candidates.push_back(std::move(peer));
+  std::vector<Sample> samples(candidates.size());
+  check_answers(candidates, samples);
+  for (size_t i = 0; i < candidates.size(); ++i) register_candidate(c, candidates[i], samples[i]);
+  const int dropped = run_rounds(parallel_for, peaks, rounds, samples, [] {
     Silent silent;
     benchmark::RunSpecifiedBenchmarks(&silent);
   });
   benchmark::ClearRegisteredBenchmarks();
-  report.add(c, contenders, samples, peaks, dropped);
+  report.add(c, candidates, samples, peaks, dropped);
 }
 
 void print_peaks(int64_t threads, const Peaks& peaks) {
@@ -162,14 +162,14 @@ int run(int argc, char** argv) {
   const Options o = parse(count, arguments.data());
   Report report;
   for (int64_t threads : o.threads) {
-    const std::unique_ptr<Splitter> splitter = make_splitter(static_cast<int>(threads));
-    Peaks peaks = measure_peaks(*splitter, 10);
+    const std::unique_ptr<ParallelFor> parallel_for = make_parallel_for(static_cast<int>(threads));
+    Peaks peaks = measure_peaks(*parallel_for, 10);
     print_peaks(threads, peaks);
     for (const auto& [n, k] : o.shapes) {
       for (int64_t m : o.m) {
-        peaks = larger(peaks, measure_peaks(*splitter, 1));  // a neighbour may have lowered the first
+        peaks = larger(peaks, measure_peaks(*parallel_for, 1));  // a neighbour may have lowered the first
         const Shape shape{m, o.suite == Suite::kLinear ? n : m, k};
-        run_case({o.suite, shape, static_cast<int>(threads)}, *splitter, peaks, o.rounds, report);
+        run_case({o.suite, shape, static_cast<int>(threads)}, *parallel_for, peaks, o.rounds, report);
       }
     }
     report.set_peaks(static_cast<int>(threads), peaks);

@@ -1,14 +1,14 @@
 // Built without torch: no peers, and threads of our own.
-#include "contender.h"
+#include "candidate.h"
 #include "cpu/thread_pool.h"
 
 namespace halftone::bench {
 
-std::vector<Contender> peer_contenders(const Case&) {
+std::vector<Candidate> peer_candidates(const Case&) {
   return {};
 }
 
-std::unique_ptr<Splitter> make_splitter(int threads) {
+std::unique_ptr<ParallelFor> make_parallel_for(int threads) {
   return std::make_unique<ThreadPool>(threads);
 }
 

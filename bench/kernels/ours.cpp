@@ -1,4 +1,4 @@
-// Our kernels as contenders, one function for each operation and weight format.
+// Our kernels as candidates, one function for each operation and weight format.
 #include <algorithm>
 
 #include "data.h"
@@ -17,7 +17,7 @@ namespace {
 constexpr float kScale = 0.01f;  // of weights in 8-bit floats
 constexpr int kGroup = 32;       // of int4
 
-/// What a linear's contender keeps: input, output, packed weights and scratch, and the arguments that point
+/// What a linear's candidate keeps: input, output, packed weights and scratch, and the arguments that point
 /// to them.
 template <typename Args>
 struct Linear {
@@ -47,11 +47,11 @@ struct Linear {
   }
 };
 
-/// The part of a contender that all linears share. `call` runs the kernel on state->args.
+/// The part of a candidate that all linears share. `call` runs the kernel on state->args.
 template <typename Args, typename Call>
-Contender linear_contender(std::shared_ptr<Linear<Args>> state, const char* kernel, Call call) {
+Candidate linear_candidate(std::shared_ptr<Linear<Args>> state, const char* kernel, Call call) {
   const Shape s = state->shape;
-  Contender c;
+  Candidate c;
   c.kernel = kernel;
   c.macs = static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
   c.run = [state, call](int turn) {
@@ -66,7 +66,7 @@ Contender linear_contender(std::shared_ptr<Linear<Args>> state, const char* kern
   return c;
 }
 
-Contender int8(const Shape& s, int bits, Splitter& splitter) {
+Candidate int8(const Shape& s, int bits, ParallelFor& parallel_for) {
   const kernels::Int8LinearProblem p{s.m, s.n, s.k, bits};
   const auto& kernel = kernels::choose_int8_linear(p);
   auto state = std::make_shared<Linear<kernels::Int8LinearArgs>>(s);
@@ -77,9 +77,9 @@ Contender int8(const Shape& s, int bits, Splitter& splitter) {
         pack_int8_weights({w.integers.data(), s.k, w.scale.data(), s.n, s.k, bits}, kernel.tile, out);
       });
   state->set_workspace(
-      kernels::int8_linear_workspace_bytes(kernel, p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::int8_linear(kernel, p, args, splitter);
+      kernels::int8_linear_workspace_bytes(kernel, p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::int8_linear(kernel, p, args, parallel_for);
   });
   c.label = bits == 8 ? "int8" : "int8 7-bit";
   c.rival = "FBGEMM int8";
@@ -89,7 +89,7 @@ Contender int8(const Shape& s, int bits, Splitter& splitter) {
   return c;
 }
 
-Contender fp32(const Shape& s, Splitter& splitter) {
+Candidate fp32(const Shape& s, ParallelFor& parallel_for) {
   const kernels::Fp32LinearProblem p{s.m, s.n, s.k};
   const auto& kernel = kernels::choose_fp32_linear(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -99,9 +99,9 @@ Contender fp32(const Shape& s, Splitter& splitter) {
         kernels::pack_fp32_weights({state->floats.data(), s.k, s.n, s.k}, kernel.tile_n, out);
       });
   state->set_workspace(
-      kernels::fp32_linear_workspace_bytes(kernel, p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::fp32_linear(kernel, p, args, splitter);
+      kernels::fp32_linear_workspace_bytes(kernel, p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::fp32_linear(kernel, p, args, parallel_for);
   });
   c.label = "fp32";
   c.peak = Peak::kFma;
@@ -110,7 +110,7 @@ Contender fp32(const Shape& s, Splitter& splitter) {
   return c;
 }
 
-Contender bf16(const Shape& s, Splitter& splitter) {
+Candidate bf16(const Shape& s, ParallelFor& parallel_for) {
   const kernels::Bf16LinearProblem p{s.m, s.n, s.k};
   const auto& kernel = kernels::choose_bf16_linear(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -125,9 +125,9 @@ Contender bf16(const Shape& s, Splitter& splitter) {
         kernels::pack_bf16_weights({bits.data(), s.k, s.n, s.k}, kernel.tile_n, out);
       });
   state->set_workspace(
-      kernels::bf16_linear_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::bf16_linear(kernel, p, args, splitter);
+      kernels::bf16_linear_workspace_bytes(p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::bf16_linear(kernel, p, args, parallel_for);
   });
   c.label = "bf16";
   c.peak = Peak::kFma;
@@ -136,7 +136,7 @@ Contender bf16(const Shape& s, Splitter& splitter) {
   return c;
 }
 
-Contender int8_weight_only(const Shape& s, Splitter& splitter) {
+Candidate int8_weight_only(const Shape& s, ParallelFor& parallel_for) {
   const kernels::Int8WeightOnlyProblem p{s.m, s.n, s.k};
   const auto& kernel = kernels::choose_int8_weight_only(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -147,9 +147,9 @@ Contender int8_weight_only(const Shape& s, Splitter& splitter) {
     kernels::pack_int8_weight_only({w.integers.data(), s.k, w.scale.data(), s.n, s.k}, kernel.tile_n, out);
   });
   state->set_workspace(
-      kernels::int8_weight_only_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::int8_weight_only_linear(kernel, p, args, splitter);
+      kernels::int8_weight_only_workspace_bytes(p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::int8_weight_only_linear(kernel, p, args, parallel_for);
   });
   c.label = "int8 weight-only";
   c.rival = "ATen int8pack";
@@ -159,7 +159,7 @@ Contender int8_weight_only(const Shape& s, Splitter& splitter) {
   return c;
 }
 
-Contender int4_weight_only(const Shape& s, Splitter& splitter) {
+Candidate int4_weight_only(const Shape& s, ParallelFor& parallel_for) {
   const kernels::Int4WeightOnlyProblem p{s.m, s.n, s.k, kGroup};
   const auto& kernel = kernels::choose_int4_weight_only(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -171,9 +171,9 @@ Contender int4_weight_only(const Shape& s, Splitter& splitter) {
                                        kernel.tile_n, out);
       });
   state->set_workspace(
-      kernels::int4_weight_only_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::int4_weight_only_linear(kernel, p, args, splitter);
+      kernels::int4_weight_only_workspace_bytes(p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::int4_weight_only_linear(kernel, p, args, parallel_for);
   });
   c.label = "int4 weight-only";
   c.rival = "ATen int4pack";
@@ -183,7 +183,7 @@ Contender int4_weight_only(const Shape& s, Splitter& splitter) {
   return c;
 }
 
-Contender int4_dynamic(const Shape& s, Splitter& splitter) {
+Candidate int4_dynamic(const Shape& s, ParallelFor& parallel_for) {
   const kernels::Int4DynamicProblem p{s.m, s.n, s.k, kGroup};
   const auto& kernel = kernels::choose_int4_dynamic(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -194,10 +194,10 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
         kernels::pack_int4_dynamic({w.integers.data(), s.k, w.scale.data(), nullptr, s.n, s.k, kGroup},
                                    kernel.tile_n, out);
       });
-  state->set_workspace(
-      kernels::int4_dynamic_workspace_bytes(kernel, p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::int4_dynamic_linear(kernel, p, args, splitter);
+  state->set_workspace(kernels::int4_dynamic_workspace_bytes(kernel, p, parallel_for.threads(),
+                                                             kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::int4_dynamic_linear(kernel, p, args, parallel_for);
   });
   c.label = "int4 dynamic";
   c.rival = "ATen int4pack";
@@ -208,7 +208,7 @@ Contender int4_dynamic(const Shape& s, Splitter& splitter) {
 }
 
 // Weights are the integers of [-8, 8], which e4m3fn holds exactly.
-Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& splitter) {
+Candidate fp8(const Shape& s, kernels::Fp8Activations activations, ParallelFor& parallel_for) {
   const kernels::Fp8LinearProblem p{s.m, s.n, s.k, activations};
   const auto& kernel = kernels::choose_fp8_linear(p);
   auto state = std::make_shared<Linear<kernels::Fp32LinearArgs>>(s);
@@ -224,9 +224,9 @@ Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& spl
         kernels::pack_fp8_weights({bytes.data(), s.k, &kScale, 0, s.n, s.k}, kernel.tile_n, out);
       });
   state->set_workspace(
-      kernels::fp8_linear_workspace_bytes(p, splitter.threads(), kernels::OutputType::kFloat32));
-  Contender c = linear_contender(state, kernel.name, [&kernel, p, &splitter](const auto& args) {
-    kernels::fp8_linear(kernel, p, args, splitter);
+      kernels::fp8_linear_workspace_bytes(p, parallel_for.threads(), kernels::OutputType::kFloat32));
+  Candidate c = linear_candidate(state, kernel.name, [&kernel, p, &parallel_for](const auto& args) {
+    kernels::fp8_linear(kernel, p, args, parallel_for);
   });
   const bool dynamic = activations == kernels::Fp8Activations::kDynamicE4m3;
   c.label = dynamic ? "fp8 dynamic" : "fp8 weight-only";
@@ -236,27 +236,27 @@ Contender fp8(const Shape& s, kernels::Fp8Activations activations, Splitter& spl
   return c;
 }
 
-std::vector<Contender> linear_contenders(const Shape& s, Splitter& splitter) {
-  std::vector<Contender> all;
-  all.push_back(fp32(s, splitter));
-  all.push_back(bf16(s, splitter));
-  all.push_back(int8(s, 7, splitter));
-  all.push_back(int8(s, 8, splitter));
-  all.push_back(int8_weight_only(s, splitter));
-  all.push_back(fp8(s, kernels::Fp8Activations::kFloat32, splitter));
-  all.push_back(fp8(s, kernels::Fp8Activations::kDynamicE4m3, splitter));
+std::vector<Candidate> linear_candidates(const Shape& s, ParallelFor& parallel_for) {
+  std::vector<Candidate> all;
+  all.push_back(fp32(s, parallel_for));
+  all.push_back(bf16(s, parallel_for));
+  all.push_back(int8(s, 7, parallel_for));
+  all.push_back(int8(s, 8, parallel_for));
+  all.push_back(int8_weight_only(s, parallel_for));
+  all.push_back(fp8(s, kernels::Fp8Activations::kFloat32, parallel_for));
+  all.push_back(fp8(s, kernels::Fp8Activations::kDynamicE4m3, parallel_for));
   if (s.k % kGroup == 0) {
-    all.push_back(int4_weight_only(s, splitter));
-    all.push_back(int4_dynamic(s, splitter));
+    all.push_back(int4_weight_only(s, parallel_for));
+    all.push_back(int4_dynamic(s, parallel_for));
   }
   return all;
 }
 
 }  // namespace
 
-std::vector<Contender> our_contenders(const Case& c, Splitter& splitter) {
-  if (c.suite == Suite::kLinear) return linear_contenders(c.shape, splitter);
-  return {attention(c.shape, splitter)};
+std::vector<Candidate> our_candidates(const Case& c, ParallelFor& parallel_for) {
+  if (c.suite == Suite::kLinear) return linear_candidates(c.shape, parallel_for);
+  return {attention(c.shape, parallel_for)};
 }
 
 }  // namespace halftone::bench

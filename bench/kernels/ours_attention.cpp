@@ -1,4 +1,4 @@
-// Our attention as a contender.
+// Our attention as a candidate.
 #include "ours_attention.h"
 
 #include <algorithm>
@@ -40,7 +40,7 @@ double attention_error(const State& state, const Shape& s) {
 
 }  // namespace
 
-Contender attention(const Shape& s, Splitter& splitter) {
+Candidate attention(const Shape& s, ParallelFor& parallel_for) {
   const kernels::AttentionProblem p{1, kHeads, kHeads, s.m, s.n, s.k, s.k};
   const auto& kernel = kernels::choose_attention(p);
   auto state = std::make_shared<State>();
@@ -56,17 +56,19 @@ Contender attention(const Shape& s, Splitter& splitter) {
   a.q_strides = a.y_strides = {kHeads * s.m * s.k, s.m * s.k, s.k};
   a.k_strides = a.v_strides = {kHeads * s.n * s.k, s.n * s.k, s.k};
   a.scale = 1.0f / std::sqrt(static_cast<float>(s.k));
-  a.workspace_bytes = kernels::attention_workspace_bytes(p, splitter.threads());
+  a.workspace_bytes = kernels::attention_workspace_bytes(p, parallel_for.threads());
   state->workspace = allocate(a.workspace_bytes);
   a.workspace = state->workspace.get();
-  Contender c;
+  Candidate c;
   c.label = "attention";
   c.kernel = kernel.name;
   c.rival = kBaselines[1];
   c.peak = Peak::kFma;
   c.macs = 2.0 * static_cast<double>(kHeads * s.m * s.n * s.k);
   c.bytes = static_cast<double>(2 * kHeads * (s.m + s.n) * s.k * 4);
-  c.run = [state, p, &kernel, &splitter](int) { kernels::attention(kernel, p, state->args, splitter); };
+  c.run = [state, p, &kernel, &parallel_for](int) {
+    kernels::attention(kernel, p, state->args, parallel_for);
+  };
   c.error = [state, s, run = c.run] {
     run(0);
     return attention_error(*state, s);

@@ -1,10 +1,10 @@
-// Our attention as a contender of the benchmark.
+// Our attention as a candidate of the benchmark.
 #pragma once
 
-#include "contender.h"
+#include "candidate.h"
 
 namespace halftone::bench {
 
-Contender attention(const Shape& shape, Splitter& splitter);
+Candidate attention(const Shape& shape, ParallelFor& parallel_for);
 
 }  // namespace halftone::bench

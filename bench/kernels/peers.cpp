@@ -5,8 +5,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/InferenceMode.h>
 
-#include "contender.h"
-#include "graph/aten_splitter.h"
+#include "candidate.h"
+#include "graph/aten_parallel_for.h"
 
 namespace halftone::bench {
 namespace {
@@ -29,9 +29,9 @@ struct Peer {
   }
 };
 
-Contender contender(std::shared_ptr<Peer> peer, const Shape& s, const char* label, const char* kernel,
+Candidate candidate(std::shared_ptr<Peer> peer, const Shape& s, const char* label, const char* kernel,
                     double bytes) {
-  Contender c;
+  Candidate c;
   c.label = label;
   c.kernel = kernel;
   c.ours = false;
@@ -42,19 +42,19 @@ Contender contender(std::shared_ptr<Peer> peer, const Shape& s, const char* labe
   return c;
 }
 
-Contender mkl(const Shape& s, const at::Tensor& x) {
+Candidate mkl(const Shape& s, const at::Tensor& x) {
   auto peer = std::make_shared<Peer>();
   peer->x = x;
   peer->weights = at::randn({s.n, s.k});
   const int64_t bytes = s.n * s.k * 4;
   for (int i = 0; i < rotations(bytes); ++i) peer->packed.emplace_back(peer->weights.clone());
   peer->call = [](const at::Tensor& x, const c10::IValue& w) { return at::linear(x, w.toTensor()); };
-  Contender c = contender(peer, s, kBaselines[0], "at::linear fp32 (MKL)", static_cast<double>(bytes));
+  Candidate c = candidate(peer, s, kBaselines[0], "at::linear fp32 (MKL)", static_cast<double>(bytes));
   c.peak = Peak::kFma;
   return c;
 }
 
-Contender fbgemm(const Shape& s, const at::Tensor& x) {
+Candidate fbgemm(const Shape& s, const at::Tensor& x) {
   auto& dispatcher = c10::Dispatcher::singleton();
   auto peer = std::make_shared<Peer>();
   peer->x = x;
@@ -74,13 +74,13 @@ Contender fbgemm(const Shape& s, const at::Tensor& x) {
     op.callBoxed(stack);
     return stack[0].toTensor();
   };
-  Contender c =
-      contender(peer, s, "FBGEMM int8", "quantized::linear_dynamic (FBGEMM)", static_cast<double>(s.n * s.k));
+  Candidate c =
+      candidate(peer, s, "FBGEMM int8", "quantized::linear_dynamic (FBGEMM)", static_cast<double>(s.n * s.k));
   c.peak = Peak::kExact7;
   return c;
 }
 
-Contender int8_pack_mm(const Shape& s, const at::Tensor& x) {
+Candidate int8_pack_mm(const Shape& s, const at::Tensor& x) {
   auto peer = std::make_shared<Peer>();
   peer->x = x;
   const at::Tensor w = at::randint(-127, 128, {s.n, s.k}, at::kChar);
@@ -89,13 +89,13 @@ Contender int8_pack_mm(const Shape& s, const at::Tensor& x) {
   peer->call = [scale = at::full({s.n}, 0.01)](const at::Tensor& x, const c10::IValue& w) {
     return at::_weight_int8pack_mm(x, w.toTensor(), scale);
   };
-  Contender c =
-      contender(peer, s, "ATen int8pack", "_weight_int8pack_mm fp32", static_cast<double>(s.n * s.k));
+  Candidate c =
+      candidate(peer, s, "ATen int8pack", "_weight_int8pack_mm fp32", static_cast<double>(s.n * s.k));
   c.peak = Peak::kFma;
   return c;
 }
 
-Contender int4_pack_mm(const Shape& s, const at::Tensor& x) {
+Candidate int4_pack_mm(const Shape& s, const at::Tensor& x) {
   auto peer = std::make_shared<Peer>();
   peer->x = x;
   const at::Tensor w = at::randint(0, 16, {s.n, s.k}, at::kInt);
@@ -107,14 +107,14 @@ Contender int4_pack_mm(const Shape& s, const at::Tensor& x) {
   peer->call = [scale](const at::Tensor& x, const c10::IValue& w) {
     return at::_weight_int4pack_mm_for_cpu(x, w.toTensor(), 32, scale);
   };
-  Contender c = contender(peer, s, "ATen int4pack", "_weight_int4pack_mm_for_cpu fp32, groups of 32",
+  Candidate c = candidate(peer, s, "ATen int4pack", "_weight_int4pack_mm_for_cpu fp32, groups of 32",
                           static_cast<double>(s.n * s.k / 2 + s.n * s.k / 32 * 8));
   c.peak = Peak::kFma;
   return c;
 }
 
 // q, k and v stay as they are: activations come from the cache in a model too.
-Contender sdpa(const Shape& s) {
+Candidate sdpa(const Shape& s) {
   struct State {
     at::Tensor q, k, v, y;
   };
@@ -122,7 +122,7 @@ Contender sdpa(const Shape& s) {
   state->q = at::randn({1, kHeads, s.m, s.k});
   state->k = at::randn({1, kHeads, s.n, s.k});
   state->v = at::randn({1, kHeads, s.n, s.k});
-  Contender c;
+  Candidate c;
   c.label = kBaselines[1];
   c.kernel = "at::scaled_dot_product_attention";
   c.ours = false;
@@ -145,9 +145,9 @@ Contender sdpa(const Shape& s) {
 
 }  // namespace
 
-std::vector<Contender> peer_contenders(const Case& c) {
+std::vector<Candidate> peer_candidates(const Case& c) {
   const Shape& s = c.shape;
-  std::vector<Contender> peers;
+  std::vector<Candidate> peers;
   if (c.suite == Suite::kAttention) {
     peers.push_back(sdpa(s));
     return peers;
@@ -163,9 +163,9 @@ std::vector<Contender> peer_contenders(const Case& c) {
   return peers;
 }
 
-std::unique_ptr<Splitter> make_splitter(int threads) {
+std::unique_ptr<ParallelFor> make_parallel_for(int threads) {
   at::set_num_threads(threads);
-  return std::make_unique<AtenSplitter>();
+  return std::make_unique<AtenParallelFor>();
 }
 
 }  // namespace halftone::bench

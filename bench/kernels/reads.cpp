@@ -22,16 +22,16 @@ const char* buffer() {
 
 }  // namespace
 
-Contender reads_contender(Splitter& splitter) {
-  Contender c;
+Candidate reads_candidate(ParallelFor& parallel_for) {
+  Candidate c;
   c.label = c.kernel = kReads;
   c.ours = false;
   c.bytes = kCall;
   c.error = [] { return 0.0; };
-  c.run = [&splitter, data = buffer()](int turn) {
+  c.run = [&parallel_for, data = buffer()](int turn) {
     std::atomic<int64_t> sink{0};
     const char* first = data + turn % kCalls * kCall;
-    splitter.run(kPieces, [&](int64_t i, int) {
+    parallel_for.run(kPieces, [&](int64_t i, int) {
       sink += kernels::read_memory(first + i * (kCall / kPieces), kCall / kPieces);
     });
   };

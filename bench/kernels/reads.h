@@ -1,7 +1,7 @@
-// Reading memory, as a contender: in every round it says what the machine's memory gave in that round.
+// Reading memory, as a candidate: in every round it says what the machine's memory gave in that round.
 #pragma once
 
-#include "contender.h"
+#include "candidate.h"
 
 namespace halftone::bench {
 
@@ -9,6 +9,6 @@ inline constexpr const char* kReads = "reads";
 
 /// Each call reads 16 MB of a buffer of 192 MB, the next call the next 16 MB. The buffer is made once and
 /// kept.
-Contender reads_contender(Splitter& splitter);
+Candidate reads_candidate(ParallelFor& parallel_for);
 
 }  // namespace halftone::bench

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cpu/isa.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "reads.h"
 
 namespace halftone::bench {
@@ -71,32 +71,32 @@ double Sample::ratio_to(const Sample& other) const {
   return quantile_of(std::move(ratios), 0.5);
 }
 
-void Report::add(const Case& c, const std::vector<Contender>& contenders, const std::vector<Sample>& samples,
+void Report::add(const Case& c, const std::vector<Candidate>& candidates, const std::vector<Sample>& samples,
                  const Peaks& peaks, int dropped_rounds) {
   const auto ratio = [&](const Sample& sample, const std::string& label) {
-    for (size_t i = 0; i < contenders.size(); ++i) {
-      if (contenders[i].label == label && !samples[i].seconds.empty()) return sample.ratio_to(samples[i]);
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      if (candidates[i].label == label && !samples[i].seconds.empty()) return sample.ratio_to(samples[i]);
     }
     return 0.0;
   };
   const auto reads =
-      static_cast<size_t>(std::find_if(contenders.begin(), contenders.end(),
-                                       [](const Contender& one) { return one.label == kReads; }) -
-                          contenders.begin());
+      static_cast<size_t>(std::find_if(candidates.begin(), candidates.end(),
+                                       [](const Candidate& one) { return one.label == kReads; }) -
+                          candidates.begin());
   print_heading(c);
-  for (size_t i = 0; i < contenders.size(); ++i) {
+  for (size_t i = 0; i < candidates.size(); ++i) {
     if (samples[i].seconds.empty() || i == reads) continue;
-    Row row{c, contenders[i]};
-    row.contender.run = nullptr;  // they own the weights
-    row.contender.error = nullptr;
+    Row row{c, candidates[i]};
+    row.candidate.run = nullptr;  // they own the weights
+    row.candidate.error = nullptr;
     row.median = samples[i].median();
     row.spread = samples[i].spread();
     row.least = samples[i].quantile(0);
     row.error = samples[i].error;
     row.to_baseline = ratio(samples[i], kBaselines[static_cast<int>(c.suite)]);
-    row.to_rival = ratio(samples[i], row.contender.rival);
+    row.to_rival = ratio(samples[i], row.candidate.rival);
     const double read_ratio = ratio(samples[i], kReads);
-    row.of_read = read_ratio > 0 ? row.contender.bytes / contenders[reads].bytes / read_ratio : 0;
+    row.of_read = read_ratio > 0 ? row.candidate.bytes / candidates[reads].bytes / read_ratio : 0;
     row.rounds = static_cast<int>(samples[i].ends.size());
     row.dropped_rounds = dropped_rounds;
     print(row, peaks);
@@ -119,11 +119,11 @@ void Report::print_heading(const Case& c) {
 }
 
 double Report::Row::of_peak(const Peaks& peaks) const {
-  return share(gmac(), peak_of(peaks, contender.peak));
+  return share(gmac(), peak_of(peaks, candidate.peak));
 }
 
 double Report::Row::of_chain(const Peaks& peaks) const {
-  return contender.peak != Peak::kFma ? share(gmac(), peaks.chain_gmac) : 0;
+  return candidate.peak != Peak::kFma ? share(gmac(), peaks.chain_gmac) : 0;
 }
 
 void Report::print(const Row& row, const Peaks& peaks) {
@@ -133,7 +133,7 @@ void Report::print(const Row& row, const Peaks& peaks) {
     return std::string(text);
   };
   std::printf("%5ld %-16s %8.3f %5.1f %6.1f %5s %5s %5s %6s %5s%s%s\n", row.where.shape.m,
-              row.contender.label.c_str(), row.median * 1e3, row.spread * 100, row.gmac(),
+              row.candidate.label.c_str(), row.median * 1e3, row.spread * 100, row.gmac(),
               cell(row.of_peak(peaks) * 100, "%.0f").c_str(), cell(row.of_chain(peaks) * 100, "%.0f").c_str(),
               cell(row.of_read * 100, "%.0f").c_str(), cell(row.to_baseline, "%.2f").c_str(),
               cell(row.to_rival, "%.2f").c_str(), row.slower() ? "  slower than " : "",
@@ -169,10 +169,10 @@ void Report::write_json(const std::string& path) const {
                               {"n", r.where.shape.n},
                               {"k", r.where.shape.k},
                               {"threads", r.where.threads},
-                              {"contender", r.contender.label},
-                              {"kernel", r.contender.kernel},
-                              {"ours", r.contender.ours},
-                              {"rival", r.contender.rival},
+                              {"contender", r.candidate.label},
+                              {"kernel", r.candidate.kernel},
+                              {"ours", r.candidate.ours},
+                              {"rival", r.candidate.rival},
                               {"median_ms", r.median * 1e3},
                               {"spread", r.spread},
                               {"least_ms", r.least * 1e3},

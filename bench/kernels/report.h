@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "contender.h"
+#include "candidate.h"
 #include "kernels/peaks/peaks.h"
 
 namespace halftone::bench {
 
 using kernels::Peaks;
 
-/// Seconds of all timed calls of one contender, round by round: in a round every contender has its turn.
+/// Seconds of all timed calls of one candidate, round by round: in a round every candidate has its turn.
 struct Sample {
   std::vector<double> seconds;
   std::vector<size_t> ends;  ///< of each round, in `seconds`
@@ -36,8 +36,8 @@ struct Sample {
 
 class Report {
  public:
-  /// Prints the case's rows; contenders without samples are left out.
-  void add(const Case& c, const std::vector<Contender>& contenders, const std::vector<Sample>& samples,
+  /// Prints the case's rows; candidates without samples are left out.
+  void add(const Case& c, const std::vector<Candidate>& candidates, const std::vector<Sample>& samples,
            const Peaks& peaks, int dropped_rounds);
   /// Once for each number of threads: the shares in the JSON are of these.
   void set_peaks(int threads, const Peaks& peaks);
@@ -47,14 +47,14 @@ class Report {
  private:
   struct Row {
     Case where;
-    Contender contender;  // without its functions
+    Candidate candidate;  // without its functions
     double median, spread, least, error;
     double to_baseline, to_rival;  // Sample::ratio_to; 0 if there is no such peer
     double of_read;                // share of the bandwidth of plain reads, by the same kind of ratio
     int rounds, dropped_rounds;
 
-    bool slower() const { return contender.ours && to_baseline > 1.0; }
-    double gmac() const { return contender.macs / median * 1e-9; }
+    bool slower() const { return candidate.ours && to_baseline > 1.0; }
+    double gmac() const { return candidate.macs / median * 1e-9; }
     // Shares of the limits; 0 if there is none.
     double of_peak(const Peaks& peaks) const;
     double of_chain(const Peaks& peaks) const;

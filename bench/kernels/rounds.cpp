@@ -13,7 +13,7 @@ constexpr double kDisturbed = 0.85;
 constexpr int kTries = 3;  // runs for each round that is wanted
 
 // Of all threads together, best of a few tries of 0.2 ms: one that was interrupted says nothing.
-double multiply_adds(Splitter& splitter) {
+double multiply_adds(ParallelFor& parallel_for) {
 #ifdef HALFTONE_X86
   constexpr int64_t kSteps = 64 * 600;
   // The loop that the peak was measured with: 256-bit ones reach half of it where there are two 512-bit
@@ -22,23 +22,25 @@ double multiply_adds(Splitter& splitter) {
   double best = 0;
   for (int i = 0; i < 5; ++i) {
     std::atomic<int64_t> products{0};
-    const double start = kernels::seconds(splitter.threads());
-    splitter.run(splitter.threads(), [&](int64_t, int) { products += spin(kSteps); });
-    const double took = kernels::seconds(splitter.threads()) - start;
+    const double start = kernels::seconds(parallel_for.threads());
+    parallel_for.run(parallel_for.threads(), [&](int64_t, int) { products += spin(kSteps); });
+    const double took = kernels::seconds(parallel_for.threads()) - start;
     best = std::max(best, static_cast<double>(products.load()) / took * 1e-9);
   }
   return best;
 #else
-  return splitter.threads();
+  return parallel_for.threads();
 #endif
 }
 
 }  // namespace
 
-int run_rounds(Splitter& splitter, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
+int run_rounds(ParallelFor& parallel_for, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
                const std::function<void()>& round) {
-  const bool check = splitter.threads() > 1 && peaks.fma_gmac > 0;
-  const auto undisturbed = [&] { return !check || multiply_adds(splitter) >= kDisturbed * peaks.fma_gmac; };
+  const bool check = parallel_for.threads() > 1 && peaks.fma_gmac > 0;
+  const auto undisturbed = [&] {
+    return !check || multiply_adds(parallel_for) >= kDisturbed * peaks.fma_gmac;
+  };
   int kept = 0, dropped = 0;
   while (kept < rounds) {
     const bool before = undisturbed();

@@ -12,7 +12,7 @@ namespace halftone::bench {
 /// then the last ones are kept, disturbed or not. A round is disturbed when the threads' multiply-adds right
 /// before or right after it are below 85 % of `peaks`. One thread, timed by its processor time, is never
 /// disturbed. Returns how many rounds were dropped.
-int run_rounds(Splitter& splitter, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
+int run_rounds(ParallelFor& parallel_for, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
                const std::function<void()>& round);
 
 }  // namespace halftone::bench

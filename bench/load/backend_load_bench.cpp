@@ -18,8 +18,8 @@
 #include "common/candidate.h"
 #include "common/child.h"
 #include "common/memory.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
 
 namespace {
 
@@ -44,7 +44,7 @@ Loading load_here(const std::string& path) {
   const double before = bench::memory_use(path).private_mb;
   Loading result;
   std::shared_ptr<GraphModule> module;
-  std::shared_ptr<const CompiledModel> compiled;
+  std::shared_ptr<const CompiledGraph> compiled;
   at::Tensor answer;
   result.load_ms = bench::milliseconds([&] { module = load_checkpoint(path); });
   const auto inputs = bench::make_inputs(*module, kShape);
@@ -99,19 +99,19 @@ bool report(const std::string& name, const std::string& path) {
 
 /// Saves, measures, removes.
 bool report_all(const std::string& path) {
-  const bench::Variant variants[] = {{"fp32", NoQuantConfig{}, false}, {"int8dq", "int8dq", false}};
+  const bench::CandidateSpec specs[] = {{"fp32", NoQuantConfig{}, false}, {"int8dq", "int8dq", false}};
   const fs::path file = fs::temp_directory_path() / fmt::format("backend_load_bench.{}.ht", getpid());
   bool pass = true;
-  for (const bench::Variant& variant : variants) {
-    const bench::Candidate candidate = bench::make_candidate(path, variant);
+  for (const bench::CandidateSpec& spec : specs) {
+    const bench::Candidate candidate = bench::make_candidate(path, spec);
     save_checkpoint(*candidate.module, file.string());
-    pass &= report(variant.name, file.string());
+    pass &= report(spec.name, file.string());
     const auto plain_bytes = fs::file_size(file);
     save_checkpoint(*candidate.module, file.string(), {.packed = true});
     if (fs::file_size(file) > plain_bytes) {
-      pass &= report(variant.name + ", packed panels in the file", file.string());
+      pass &= report(spec.name + ", packed panels in the file", file.string());
     } else {
-      fmt::print("{}: files hold packed panels of quantized weights only\n", variant.name);
+      fmt::print("{}: files hold packed panels of quantized weights only\n", spec.name);
     }
     fs::remove(file);
   }

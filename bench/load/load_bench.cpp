@@ -17,9 +17,9 @@
 #include "common/candidate.h"
 #include "common/child.h"
 #include "common/memory.h"
-#include "halftone/checkpoint.h"
-#include "halftone/graph_module.h"
-#include "halftone/open_model.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <string>
 
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 namespace {
 

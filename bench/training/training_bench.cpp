@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "halftone/aot_autograd.h"
-#include "halftone/backend.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/compile/compilers.h"
 #include "training/models.h"
 
 namespace {
@@ -73,7 +73,7 @@ class CountingAllocator final : public c10::Allocator {
   size_t current_ = 0, peak_ = 0;
 };
 
-struct Contender {
+struct Candidate {
   std::string name;
   ForwardFunction forward;
   std::vector<double> times;
@@ -96,7 +96,7 @@ constexpr Way kWays[] = {{"aot_eager", "", false, 0},
 
 AotOptions options_of(const Way& way) {
   AotOptions options;
-  options.fw_compiler = *way.backend ? lookup_backend(way.backend) : nop_compiler();
+  options.fw_compiler = *way.backend ? lookup_compiler(way.backend) : nop_compiler();
   options.debug_assert = false;
   if (way.decompose) options.decompositions = default_decompositions;
   if (way.budget > 0) {
@@ -121,12 +121,12 @@ std::vector<at::Tensor> gradients(const TrainingModel& model) {
 }
 
 /// The answer first: gradients are eager's.
-void check(const TrainingModel& model, Contender& contender, const std::vector<at::Tensor>& expected) {
-  step(model, contender.forward);
+void check(const TrainingModel& model, Candidate& candidate, const std::vector<at::Tensor>& expected) {
+  step(model, candidate.forward);
   const std::vector<at::Tensor> found = gradients(model);
   for (size_t i = 0; i < expected.size(); ++i) {
     if (!at::allclose(found[i], expected[i], 1e-4, 1e-6))
-      throw std::runtime_error(contender.name + ": a gradient is not eager's");
+      throw std::runtime_error(candidate.name + ": a gradient is not eager's");
   }
 }
 
@@ -143,14 +143,14 @@ std::string verdict_of(const std::string& model, const std::string& way, double 
   return {};
 }
 
-bool report(const TrainingModel& model, const std::vector<Contender>& contenders, bool json) {
+bool report(const TrainingModel& model, const std::vector<Candidate>& candidates, bool json) {
   bool met = true;
   if (!json) {
     std::printf("%s\n  %-24s %9s %9s %9s %10s %7s\n", model.name.c_str(), "", "ms", "p10", "of eager",
                 "peak MB", "of it");
   }
-  const Contender& eager = contenders.front();
-  for (const Contender& one : contenders) {
+  const Candidate& eager = candidates.front();
+  for (const Candidate& one : candidates) {
     std::vector<double> sorted = one.times;
     std::sort(sorted.begin(), sorted.end());
     const double ms = median(one.times), p10 = sorted[sorted.size() / 10], time = ms / median(eager.times);
@@ -172,28 +172,28 @@ bool report(const TrainingModel& model, const std::vector<Contender>& contenders
 }
 
 bool measure(TrainingModel model, CountingAllocator& allocator, double seconds, bool json) {
-  std::vector<Contender> contenders = {{"eager", model.forward, {}}};
+  std::vector<Candidate> candidates = {{"eager", model.forward, {}}};
   for (const Way& way : kWays) {
     const AotAutograd aot(options_of(way));
-    contenders.push_back({way.name, aot(*model.module, model.forward, model.examples), {}});
+    candidates.push_back({way.name, aot(*model.module, model.forward, model.examples), {}});
   }
   step(model, model.forward);
   const std::vector<at::Tensor> expected = gradients(model);
-  for (Contender& contender : contenders) {
-    check(model, contender, expected);
+  for (Candidate& candidate : candidates) {
+    check(model, candidate, expected);
     model.module->zero_grad();
-    contender.peak = allocator.peak_of([&] { step(model, contender.forward); });
+    candidate.peak = allocator.peak_of([&] { step(model, candidate.forward); });
   }
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (std::chrono::steady_clock::now() < end || contenders.front().times.size() < 7) {
-    for (Contender& contender : contenders) {
+  while (std::chrono::steady_clock::now() < end || candidates.front().times.size() < 7) {
+    for (Candidate& candidate : candidates) {
       const auto start = std::chrono::steady_clock::now();
-      step(model, contender.forward);
-      contender.times.push_back(
+      step(model, candidate.forward);
+      candidate.times.push_back(
           std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
     }
   }
-  return report(model, contenders, json);
+  return report(model, candidates, json);
 }
 
 }  // namespace

@@ -21,19 +21,19 @@
 
 #include "common/candidate.h"
 #include "common/temporary_folder.h"
-#include "halftone/error.h"
-#include "halftone/kernels.h"
-#include "halftone/measure.h"
-#include "halftone/open_model.h"
-#include "halftone/tune.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/cli/kernels.h"
+#include "halftone/tune/measure.h"
+#include "halftone/tune/tune.h"
 
 namespace {
 
 using namespace halftone;
 
 constexpr double kNear = 1.03;
-constexpr double kMostSeconds = 60;
-constexpr double kMostSecondsAgain = 1;
+constexpr double kMaxSeconds = 60;
+constexpr double kMaxSecondsAgain = 1;
 
 struct Tuning {
   std::string chosen;
@@ -64,7 +64,7 @@ Tuning tune_twice(const std::shared_ptr<GraphModule>& module, const std::vector<
   tuning.won = first.report.won;
   tuning.seconds = first.report.seconds;
   for (const CandidateReport& row : first.report.candidates) {
-    if (row.accuracy && row.accuracy->nans == 0 && row.accuracy->least_cosine >= first.report.least_cosine)
+    if (row.accuracy && row.accuracy->nans == 0 && row.accuracy->min_cosine >= first.report.min_cosine)
       tuning.valid.push_back(row.name);
   }
   tuning.seconds_again = 1e-3 * bench::milliseconds([&] {
@@ -80,9 +80,9 @@ Measurements measure_at_length(const std::shared_ptr<GraphModule>& module, const
                                double seconds) {
   const Sample sample = sample_of(*module, shape, 12345);
   std::list<Backend> backends;
-  std::vector<Contestant> contestants;
+  std::vector<TimedCandidate> timed_candidates;
   for (const TuneCandidate& candidate : default_candidates()) {
-    backends.emplace_back(candidate.kind);
+    backends.emplace_back(candidate.recipe);
     Backend& backend = backends.back();
     try {
       backend.build(module, {}, {sample});
@@ -93,16 +93,16 @@ Measurements measure_at_length(const std::shared_ptr<GraphModule>& module, const
       backends.pop_back();
       continue;
     }
-    Contestant contestant;
-    contestant.name = candidate.name;
-    contestant.run = [&backend, &sample] { backend.infer(sample.args, sample.kwargs); };
-    contestants.push_back(std::move(contestant));
+    TimedCandidate timed_candidate;
+    timed_candidate.name = candidate.name;
+    timed_candidate.run = [&backend, &sample] { backend.infer(sample.args, sample.kwargs); };
+    timed_candidates.push_back(std::move(timed_candidate));
   }
   halftone::MeasureOptions options;
   options.seconds = seconds;
   // Only those far behind: what is near the best is measured to the end.
   options.drop_ratio = 2;
-  return halftone::measure(contestants, options);
+  return halftone::measure(timed_candidates, options);
 }
 
 const MeasuredTime& row_of(const Measurements& measured, const std::string& name) {
@@ -161,8 +161,8 @@ int run(const Request& request) {
     const Tuning& tuning = tunings[i];
     const MeasuredTime& fastest = fastest_of(measured, tuning.valid);
     const double ratio = paired_ratio(row_of(measured, tuning.chosen), fastest);
-    const bool right = ratio <= kNear, quick = tuning.seconds < kMostSeconds;
-    const bool again = tuning.from_cache && tuning.same_again && tuning.seconds_again < kMostSecondsAgain;
+    const bool right = ratio <= kNear, quick = tuning.seconds < kMaxSeconds;
+    const bool again = tuning.from_cache && tuning.same_again && tuning.seconds_again < kMaxSecondsAgain;
     met = met && right && quick && again;
     fmt::print("tuning {:2}: {:14} {:.3f} of {}: {}{}{}\n", i + 1, tuning.chosen, ratio, fastest.name,
                right ? "right" : "MISSED", quick ? "" : ", MISSED 60 s", again ? "" : ", MISSED 1 s");

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "graph/flat_call.h"
-#include "halftone/compile.h"
-#include "halftone/graph_module.h"
-#include "halftone/measure.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/tune/measure.h"
 
 namespace {
 
@@ -191,15 +191,15 @@ int main(int argc, char** argv) {
     std::vector<double> totals;
     for (const ConvLayer& layer : resnet50_layers()) {
       const std::vector<Way> ways = make_ways(layer, batch);
-      std::vector<Contestant> contestants;
+      std::vector<TimedCandidate> timed_candidates;
       for (const Way& way : ways) {
-        contestants.push_back({});
-        contestants.back().name = way.name;
-        contestants.back().run = [&way] { way.run(); };
+        timed_candidates.push_back({});
+        timed_candidates.back().name = way.name;
+        timed_candidates.back().run = [&way] { way.run(); };
       }
       MeasureOptions options;
       options.seconds = seconds;
-      const Measurements measured = measure(contestants, options);
+      const Measurements measured = measure(timed_candidates, options);
       Row row = {layer.name(), std::to_string(layer.times)};
       nlohmann::ordered_json line = {{"layer", layer.name()}, {"times", layer.times}, {"batch", batch}};
       totals.resize(ways.size());

@@ -12,9 +12,9 @@
 
 #include "common/candidate.h"
 #include "common/report.h"
-#include "halftone/open_model.h"
-#include "halftone/quantize_static.h"
-#include "halftone/tensor_file.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/ptq/static_int8.h"
 
 namespace {
 
@@ -22,7 +22,7 @@ using namespace halftone;
 
 constexpr int64_t kBatches[] = {1, 8};
 
-std::vector<bench::Variant> variants() {
+std::vector<bench::CandidateSpec> specs() {
   return {{"eager-fp32", NoQuantConfig{}, false},
           {"fp32", NoQuantConfig{}},
           {"int8dq-7bit", "int8dq-7bit"},
@@ -80,8 +80,8 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     const at::NoGradGuard no_grad;
-    const auto candidates = data.empty() ? bench::make_candidates(model, variants())
-                                         : static_candidates(model, data, options.only);
+    const auto candidates =
+        data.empty() ? bench::make_candidates(model, specs()) : static_candidates(model, data, options.only);
     if (report) {
       for (const bench::Candidate& candidate : candidates) {
         if (candidate.compiled) print_plan(candidate);

@@ -1,6 +1,6 @@
 // The C++ encoder captured: the same outputs as the module, and the same compiled graph as from
 // torch.export's file.
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
@@ -14,9 +14,9 @@
 #include <map>
 #include <sstream>
 
-#include "halftone/capture_module.h"
-#include "halftone/compile.h"
-#include "halftone/quantize.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
 #include "minilm/encoder.h"
 
 namespace minilm {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 #include "minilm/embedder.h"
 
 int main(int argc, char** argv) {

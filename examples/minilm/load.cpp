@@ -3,8 +3,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "halftone/error.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/graph/tensor_file.h"
 #include "minilm/encoder.h"
 
 namespace minilm {

@@ -1,5 +1,5 @@
 // quantize_ on the C++ encoder with its real weights: sentence vectors stay where they were.
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cosine_similarity.h>
@@ -7,7 +7,7 @@
 
 #include <filesystem>
 
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 #include "minilm/embedder.h"
 
 namespace minilm {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "minilm/text.h"
 
 namespace minilm {

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "minilm/text.h"
 
 namespace minilm {

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "halftone/compile_module.h"
+#include "halftone/compile/compile_module.h"
 #include "minilm/encoder.h"
 
 namespace minilm {

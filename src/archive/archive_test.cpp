@@ -21,8 +21,8 @@
 #include "archive/text_file.h"
 #include "archive/unfinished.h"
 #include "archive/zip.h"
-#include "halftone/error.h"
-#include "halftone/interrupt.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/interrupt.h"
 
 namespace halftone::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <ostream>
 #include <string>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone::testing {
 

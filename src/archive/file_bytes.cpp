@@ -67,8 +67,9 @@ std::shared_ptr<FileBytes> FileBytes::open(const std::string& path, LoadMode mod
 
   std::shared_ptr<FileBytes> file(new FileBytes);
   file->name_ = path;
-  if (static_cast<size_t>(status.st_size) > limits.most)
-    fail(ErrorCode::kUnsupported, "{}: has {} bytes, at most {} are read", path, status.st_size, limits.most);
+  if (static_cast<size_t>(status.st_size) > limits.max_bytes)
+    fail(ErrorCode::kUnsupported, "{}: has {} bytes, at most {} are read", path, status.st_size,
+         limits.max_bytes);
   const size_t size = std::min(static_cast<size_t>(status.st_size), limits.first);
   if (size == 0) return file;
   if (mode == LoadMode::kRead) {

@@ -16,8 +16,8 @@ enum class LoadMode {
 
 /// Bounds of what is read.
 struct FileLimits {
-  size_t most = SIZE_MAX;   ///< a longer file is refused
-  size_t first = SIZE_MAX;  ///< of a longer file only its start is taken
+  size_t max_bytes = SIZE_MAX;  ///< a longer file is refused
+  size_t first = SIZE_MAX;      ///< of a longer file only its start is taken
 };
 
 /// Immutable in length. The bytes are writable (a private copy: the file never changes), because a tensor

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "archive/safetensors_format.h"
-#include "halftone/text_file.h"
+#include "halftone/cli/text_file.h"
 
 namespace halftone {
 

@@ -10,7 +10,7 @@ namespace halftone {
 namespace {
 
 // zlib counts with 32 bits.
-constexpr size_t kMostAtOnce = size_t{1} << 30;
+constexpr size_t kMaxAtOnce = size_t{1} << 30;
 constexpr int kRawDeflate = -MAX_WBITS;  // without the header and checksum of zlib's own format
 
 }  // namespace
@@ -35,13 +35,13 @@ size_t Inflater::read_some(std::span<std::byte> out) {
   size_t filled = 0;
   while (filled < out.size() && !stream_->ended) {
     if (state.avail_in == 0 && !packed_.empty()) {
-      const size_t more = std::min(packed_.size(), kMostAtOnce);
+      const size_t more = std::min(packed_.size(), kMaxAtOnce);
       // zlib does not write there, whatever its types say.
       state.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed_.data()));
       state.avail_in = static_cast<uInt>(more);
       packed_ = packed_.subspan(more);
     }
-    const size_t wanted = std::min(out.size() - filled, kMostAtOnce);
+    const size_t wanted = std::min(out.size() - filled, kMaxAtOnce);
     state.next_out = reinterpret_cast<Bytef*>(out.data() + filled);
     state.avail_out = static_cast<uInt>(wanted);
     const int result = inflate(&state, Z_NO_FLUSH);

@@ -9,7 +9,7 @@
 namespace halftone {
 
 /// No deflated byte gives more than this many: what promises more is no deflated data.
-inline constexpr size_t kMostInflated = 1032;
+inline constexpr size_t kMaxInflated = 1032;
 
 /// The caller says how many bytes it wants, so memory is never what the file claims. Every error is
 /// kCorruptFile and names `where`. Borrows the bytes.

@@ -36,7 +36,7 @@ std::string make_npy_head(const std::string& path, const SafetensorsTensor& tens
   return head + header;
 }
 
-constexpr uint64_t kMostZipBytes = 0xFFFFFFFE;  // without zip64
+constexpr uint64_t kMaxZipBytes = 0xFFFFFFFE;  // without zip64
 
 /// The fields that local and central header share, from the version to the sizes of name and extra field.
 std::string shared_fields(uint32_t crc, uint32_t size, size_t name_size) {
@@ -72,7 +72,7 @@ void write_npy(const std::string& path, const SafetensorsTensor& tensor) {
 void write_npz(const std::string& path, const std::vector<SafetensorsTensor>& tensors) {
   uint64_t all = 0;
   for (const SafetensorsTensor& tensor : tensors) all += tensor.bytes.size() + 1024 + 2 * tensor.name.size();
-  if (all > kMostZipBytes || tensors.size() >= 0xFFFF)
+  if (all > kMaxZipBytes || tensors.size() >= 0xFFFF)
     fail(ErrorCode::kUnsupported, "{}: more than 4 GB or 65534 tensors: write a .safetensors file", path);
   AtomicFile file(path);
   std::string directory;

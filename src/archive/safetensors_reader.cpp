@@ -8,7 +8,7 @@
 #include "archive/safetensors.h"
 #include "archive/safetensors_format.h"
 #include "base/json.h"
-#include "halftone/text_file.h"
+#include "halftone/cli/text_file.h"
 
 namespace halftone {
 namespace {

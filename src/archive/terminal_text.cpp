@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "archive/text.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 namespace halftone {
 namespace {

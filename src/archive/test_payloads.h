@@ -1,4 +1,4 @@
-// Texts that break careless programs, for tests: those of src/harness/results/testdata/payloads.json.
+// Texts that break careless programs, for tests: those of src/bench/results/testdata/payloads.json.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,8 +5,8 @@
 
 namespace halftone {
 
-std::string read_text_file(const std::string& path, size_t most) {
-  const auto file = FileBytes::open(path, LoadMode::kRead, {.most = most});
+std::string read_text_file(const std::string& path, size_t max_bytes) {
+  const auto file = FileBytes::open(path, LoadMode::kRead, {.max_bytes = max_bytes});
   return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
 }
 

@@ -1,10 +1,10 @@
-// Whole small files, as text. Reading is public: halftone/text_file.h.
+// Whole small files, as text. Reading is public: halftone/cli/text_file.h.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-#include "halftone/text_file.h"
+#include "halftone/cli/text_file.h"
 
 namespace halftone {
 

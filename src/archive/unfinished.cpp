@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "halftone/interrupt.h"
+#include "halftone/cli/interrupt.h"
 
 namespace halftone {
 namespace {

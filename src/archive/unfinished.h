@@ -1,4 +1,4 @@
-// Files and folders that must not outlive an interrupted process (halftone/interrupt.h).
+// Files and folders that must not outlive an interrupted process (halftone/cli/interrupt.h).
 #pragma once
 
 #include <string>

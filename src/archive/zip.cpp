@@ -43,7 +43,7 @@ void check_sizes(const Entry& entry, const std::string& file) {
     fail(ErrorCode::kCorruptFile, "{}: member {} is stored, but its sizes differ: {} and {}", file,
          quote_text(entry.name), entry.compressed_size, entry.size);
   }
-  if (entry.method == kDeflate && entry.size / kMostInflated > entry.compressed_size) {
+  if (entry.method == kDeflate && entry.size / kMaxInflated > entry.compressed_size) {
     fail(ErrorCode::kCorruptFile, "{}: member {}: {} deflated bytes cannot give {}", file,
          quote_text(entry.name), entry.compressed_size, entry.size);
   }

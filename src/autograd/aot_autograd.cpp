@@ -1,6 +1,6 @@
 // AotAutograd: traces forward and backward as one joint graph, splits it, compiles both parts, and makes
 // one differentiable function of them.
-#include "halftone/aot_autograd.h"
+#include "halftone/autograd/aot_autograd.h"
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
@@ -17,10 +17,10 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "capture/module/geometry.h"
-#include "capture/module/listening.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
 #include "capture/module/tracing_key.h"
+#include "capture/module/tracing_scope.h"
 #include "graph/autocast_state.h"
 #include "graph/flat_call.h"
 #include "graph/interpreter.h"
@@ -136,7 +136,7 @@ class Compilation {
     request.decompositions = &table_;
     remember_inputs(examples);
     {
-      const CaptureTurn turn;
+      const CaptureLock lock;
       program_->trace = trace_joint(request, examples);
     }
     // The compilers and what they make are never traced.

@@ -11,7 +11,7 @@
 
 #include "capture/module/joint_trace.h"
 #include "graph/result_check.h"
-#include "halftone/graph_compiler.h"
+#include "halftone/compile/graph_compiler.h"
 
 namespace halftone {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/joint_graph.h"
 
 namespace halftone {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

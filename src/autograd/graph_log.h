@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "halftone/aot_autograd.h"
+#include "halftone/autograd/aot_autograd.h"
 
 namespace halftone {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/minify.h"
+#include "halftone/compile/minify.h"
 
 namespace halftone {
 

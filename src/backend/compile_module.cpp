@@ -1,6 +1,6 @@
 // compile(module): finds or makes the graph for each call, by sizes, types, modes and the tensors of the
 // module.
-#include "halftone/compile_module.h"
+#include "halftone/compile/compile_module.h"
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/ranges.h>
@@ -17,9 +17,9 @@
 #include "capture/module/trace_run.h"
 #include "graph/autocast_state.h"
 #include "graph/result_check.h"
-#include "halftone/aot_autograd.h"
-#include "halftone/backend.h"
-#include "halftone/tree.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/compile/compilers.h"
+#include "halftone/graph/tree.h"
 
 namespace halftone {
 namespace {
@@ -100,7 +100,7 @@ struct Compiled {
 };
 
 bool freezes(std::string_view backend) {
-  for (const BackendInfo& info : list_backends({}))
+  for (const CompilerInfo& info : list_compilers({}))
     if (info.name == backend)
       return std::find(info.tags.begin(), info.tags.end(), "freezes") != info.tags.end();
   return false;
@@ -318,7 +318,7 @@ CompiledModule CompiledModule::make(std::shared_ptr<torch::nn::Module> module, F
                                     CompileModuleOptions options) {
   required(forward, "compile: the function that calls the model");
   auto state = std::make_shared<CompiledModule::State>();
-  state->compiler = lookup_backend(options.backend);
+  state->compiler = lookup_compiler(options.backend);
   state->freezes = freezes(options.backend);
   state->module = std::move(module);
   state->forward = std::move(forward);

@@ -1,5 +1,5 @@
 // Backends that run a graph as it is, operator by operator, so that autograd sees each of them.
-#include "backend/builtin_backends.h"
+#include "backend/builtin_compilers.h"
 #include "backend/module_function.h"
 #include "base/errors.h"
 #include "graph/interpreter.h"
@@ -39,7 +39,7 @@ GraphCompiler compiler_of(std::string name) {
 
 }  // namespace
 
-std::vector<NamedCompiler> eager_backends() {
+std::vector<NamedCompiler> eager_compilers() {
   return {
       {{"eager", {}, "the graph as it is, operator by operator"}, compiler_of<InterpretedGraph>("eager")},
       {{"eager_noexcept", {"debug"}, "eager, for graphs that must not throw: says so where one does"},

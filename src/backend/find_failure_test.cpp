@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "backend/test_support.h"
-#include "halftone/minify.h"
+#include "halftone/compile/minify.h"
 
 namespace halftone {
 namespace {
@@ -95,7 +95,7 @@ graph(%x: user "x" f32[50]) {
 })"),
                          {at::ones({50})}};
   at::manual_seed(1);
-  EXPECT_FALSE(find_failure(random, lookup_backend("eager")).has_value());
+  EXPECT_FALSE(find_failure(random, lookup_compiler("eager")).has_value());
   const at::Tensor after = at::rand({3});
   at::manual_seed(1);
   EXPECT_TRUE(at::equal(after, at::rand({3})));

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "halftone/minify.h"
+#include "halftone/compile/minify.h"
 
 namespace halftone {
 

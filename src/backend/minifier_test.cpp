@@ -2,8 +2,8 @@
 #include <fstream>
 
 #include "backend/test_support.h"
-#include "halftone/minify.h"
-#include "halftone/tensor_file.h"
+#include "halftone/compile/minify.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone {
 namespace {
@@ -49,7 +49,7 @@ TEST_P(Minifier, FindsTheOneNodeThatFails) {
     EXPECT_EQ(total, options.max_trials);
     EXPECT_NE(what.find("nodes"), std::string::npos);
   };
-  const MinifiedCase found = minify(start, lookup_backend(name), options);
+  const MinifiedCase found = minify(start, lookup_compiler(name), options);
   EXPECT_EQ(found.nodes_before, 40U);
   EXPECT_EQ(found.nodes_after, 1U);
   EXPECT_TRUE(found.complete);
@@ -71,35 +71,35 @@ TEST_P(Minifier, KeepsTheFailureInAFolder) {
   const auto [name, kind] = GetParam();
   const std::string folder = testing::TempDir() + "/minified_" + name;
   std::filesystem::remove_all(folder);
-  save_case(folder, minify(perceptron(), lookup_backend(name)), name);
+  save_case(folder, minify(perceptron(), lookup_compiler(name)), name);
   std::ifstream readme(folder + "/README.txt");
   const std::string text((std::istreambuf_iterator<char>(readme)), {});
   EXPECT_NE(text.find(std::string("halftone minify --check . --backend ") + name), std::string::npos) << text;
   const SavedCase saved = load_case(folder);
   EXPECT_EQ(saved.backend, name);
   EXPECT_EQ(saved.failure.kind, kind);
-  const auto failure = find_failure(saved.graph_case, lookup_backend(name));
+  const auto failure = find_failure(saved.graph_case, lookup_compiler(name));
   ASSERT_TRUE(failure.has_value());
   EXPECT_EQ(failure->kind, kind);
   EXPECT_EQ(failure->message, saved.failure.message);
-  EXPECT_FALSE(find_failure(saved.graph_case, lookup_backend("eager")).has_value());
+  EXPECT_FALSE(find_failure(saved.graph_case, lookup_compiler("eager")).has_value());
 }
 
 TEST(MinifierTrials, AreLimited) {
   MinifyOptions options;
   options.max_trials = 2;
-  const MinifiedCase found = minify(perceptron(), lookup_backend("relu_runtime_error"), options);
+  const MinifiedCase found = minify(perceptron(), lookup_compiler("relu_runtime_error"), options);
   EXPECT_FALSE(found.complete);
   EXPECT_EQ(found.trials, 2);
   EXPECT_LT(found.nodes_after, 40U);
-  EXPECT_TRUE(find_failure(found.smallest, lookup_backend("relu_runtime_error")).has_value());
+  EXPECT_TRUE(find_failure(found.smallest, lookup_compiler("relu_runtime_error")).has_value());
 }
 
 TEST(MinifierErrors, AGraphThatDoesNotFail) {
   expect_error(ErrorCode::kInvalidArgument, {"test model", "does not fail"},
-               [] { minify(perceptron("aten::tanh"), lookup_backend("relu_compile_error")); });
+               [] { minify(perceptron("aten::tanh"), lookup_compiler("relu_compile_error")); });
   expect_error(ErrorCode::kInvalidArgument, {"does not fail"},
-               [] { minify(perceptron(), lookup_backend("eager")); });
+               [] { minify(perceptron(), lookup_compiler("eager")); });
 }
 
 TEST(MinifierErrors, AGraphThatFailsInTheInterpreterToo) {
@@ -110,7 +110,7 @@ graph(%x: user "x" tensor) {
 })"),
                          {at::ones({2})}};
   expect_error(ErrorCode::kInvalidArgument, {"aten::reshape (%y)"},
-               [&] { minify(broken, lookup_backend("relu_compile_error")); });
+               [&] { minify(broken, lookup_compiler("relu_compile_error")); });
 }
 
 /// Fails where a sigmoid reads a linear, as a fusion of the two might.
@@ -122,7 +122,7 @@ CompiledFunction bad_fusion(const std::shared_ptr<GraphModule>& module,
         operand->producer()->is("aten::linear"))
       throw std::runtime_error("cannot fuse %" + operand->name());
   }
-  return lookup_backend("eager")(module, examples, options);
+  return lookup_compiler("eager")(module, examples, options);
 }
 
 TEST(Minify, KeepsTheTwoNodesThatFailTogether) {
@@ -139,7 +139,7 @@ TEST(Minify, DoesNotTakeAnotherFailureForTheSame) {
                                    const std::vector<c10::IValue>& examples, const CompilerOptions& options) {
     const auto& nodes = module->graph().nodes();
     if (nodes.size() < 3) throw std::runtime_error("too small");
-    return lookup_backend("relu_compile_error")(module, examples, options);
+    return lookup_compiler("relu_compile_error")(module, examples, options);
   };
   const MinifiedCase found = minify(perceptron(), backend);
   EXPECT_EQ(found.nodes_after, 3U);
@@ -158,7 +158,7 @@ graph(%total: buffer "total" f32[3], %x: user "x" f32[3]) {
                                          {{"total", at::ones({3})}}),
                         {at::ones({3})}};
   for (const char* name : {"relu_compile_error", "relu_runtime_error", "relu_accuracy_error"}) {
-    const MinifiedCase found = minify(start, lookup_backend(name));
+    const MinifiedCase found = minify(start, lookup_compiler(name));
     EXPECT_EQ(found.nodes_after, 1U) << name << print_graph(found.smallest.module->graph());
     EXPECT_TRUE(at::equal(found.smallest.inputs.at(0).toTensor(), at::full({3}, 3.0F)));
   }
@@ -180,7 +180,7 @@ graph(%x: user "x" f32[s0, 6]) {
   return %r, %m, %parts
 })"),
                         {at::randn({2, 6})}};
-  const MinifiedCase found = minify(start, lookup_backend("relu_accuracy_error"));
+  const MinifiedCase found = minify(start, lookup_compiler("relu_accuracy_error"));
   EXPECT_EQ(found.nodes_after, 1U);
   const std::string folder = testing::TempDir() + "/minified_strides";
   save_case(folder, found, "relu_accuracy_error");
@@ -206,7 +206,7 @@ graph(%x: user "x" f32[s0], %n: user "count" int, %f: user "f" float, %s: user "
   const GraphCase loaded = load_case(folder).graph_case;
   EXPECT_EQ(loaded.module->ranges, minified.smallest.module->ranges);
   expect_same(loaded.inputs, minified.smallest.inputs, "inputs");
-  EXPECT_FALSE(find_failure(loaded, lookup_backend("eager")).has_value());
+  EXPECT_FALSE(find_failure(loaded, lookup_compiler("eager")).has_value());
 }
 
 TEST(SavedCase, HoldsNoOperatorThatNoFileMayCall) {
@@ -232,7 +232,7 @@ TEST(SavedCase, HoldsNoOperatorThatNoFileMayCall) {
 TEST(SavedCase, SaysWhatIsWrongWithAFolder) {
   expect_error(ErrorCode::kNotFound, {"nowhere"}, [] { load_case("nowhere"); });
   const std::string folder = testing::TempDir() + "/saved_broken";
-  save_case(folder, minify(perceptron(), lookup_backend("relu_compile_error")), "relu_compile_error");
+  save_case(folder, minify(perceptron(), lookup_compiler("relu_compile_error")), "relu_compile_error");
   std::ofstream(folder + "/graph.txt") << "graph(";
   expect_error(ErrorCode::kInvalidArgument, {"graph.txt", "line 1"}, [&] { load_case(folder); });
   std::ofstream(folder + "/graph.txt") << "graph(%q: user \"q\" f32[1]) { return %q }";

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/graph_compiler.h"
+#include "halftone/compile/graph_compiler.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <shared_mutex>
 
-#include "backend/builtin_backends.h"
+#include "backend/builtin_compilers.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 
@@ -43,9 +43,9 @@ class Registry {
          fmt::join(nearest_first(name, std::move(known)), ", "));
   }
 
-  std::vector<BackendInfo> list(const std::vector<std::string>& exclude_tags) const {
+  std::vector<CompilerInfo> list(const std::vector<std::string>& exclude_tags) const {
     const std::shared_lock lock(mutex_);
-    std::vector<BackendInfo> infos;
+    std::vector<CompilerInfo> infos;
     for (const auto& [name, backend] : backends_) {
       const std::vector<std::string>& tags = backend.info.tags;
       if (std::find_first_of(tags.begin(), tags.end(), exclude_tags.begin(), exclude_tags.end()) ==
@@ -58,7 +58,7 @@ class Registry {
  private:
   Registry() {
     for (const auto& some :
-         {eager_backends, aot_backends, torch_script_backends, halftone_backends, failing_backends}) {
+         {eager_compilers, aot_compilers, torch_script_compilers, halftone_compilers, failing_compilers}) {
       for (NamedCompiler& backend : some()) add(std::move(backend));
     }
   }
@@ -69,15 +69,15 @@ class Registry {
 
 }  // namespace
 
-void register_backend(BackendInfo info, GraphCompiler compiler) {
+void register_compiler(CompilerInfo info, GraphCompiler compiler) {
   Registry::instance().add({std::move(info), std::move(compiler)});
 }
 
-GraphCompiler lookup_backend(std::string_view name) {
+GraphCompiler lookup_compiler(std::string_view name) {
   return Registry::instance().find(name);
 }
 
-std::vector<BackendInfo> list_backends(const std::vector<std::string>& exclude_tags) {
+std::vector<CompilerInfo> list_compilers(const std::vector<std::string>& exclude_tags) {
   return Registry::instance().list(exclude_tags);
 }
 

@@ -12,8 +12,8 @@
 #include "backend/graph_case.h"
 #include "base/errors.h"
 #include "graph/allowed_operators.h"
-#include "halftone/tensor_file.h"
-#include "halftone/text_file.h"
+#include "halftone/cli/text_file.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone {
 namespace {

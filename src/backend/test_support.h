@@ -8,14 +8,14 @@
 #include <vector>
 
 #include "graph/test_support.h"
-#include "halftone/backend.h"
+#include "halftone/compile/compilers.h"
 
 namespace halftone {
 
 inline CompiledFunction compile_with(std::string_view backend, const std::shared_ptr<GraphModule>& module,
                                      const std::vector<c10::IValue>& examples = {},
                                      const CompilerOptions& options = {}) {
-  return lookup_backend(backend)(module, examples, options);
+  return lookup_compiler(backend)(module, examples, options);
 }
 
 inline void expect_same(const std::vector<c10::IValue>& results, const std::vector<c10::IValue>& expected,

@@ -1,5 +1,5 @@
 #include "backend/test_support.h"
-#include "halftone/log.h"
+#include "halftone/base/log.h"
 
 namespace halftone {
 namespace {

@@ -1,11 +1,11 @@
 // Error and its codes.
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 #include <cerrno>
 #include <cstring>
 
 #include "base/errors.h"
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 

@@ -1,4 +1,4 @@
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 

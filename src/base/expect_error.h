@@ -6,7 +6,7 @@
 #include <initializer_list>
 #include <string>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 

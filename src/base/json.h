@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 

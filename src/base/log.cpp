@@ -5,7 +5,7 @@
 #include <memory>
 #include <mutex>
 
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 namespace {

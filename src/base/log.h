@@ -1,8 +1,8 @@
-// How the components of the library write messages; halftone/log.h says where these go.
+// How the components of the library write messages; halftone/base/log.h says where these go.
 #pragma once
 
 #include "base/errors.h"
-#include "halftone/log.h"
+#include "halftone/base/log.h"
 
 namespace halftone {
 

@@ -1,5 +1,5 @@
 // Bounded messages, with control characters spelled out.
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 
 #include <gtest/gtest.h>
 

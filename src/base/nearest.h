@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/names.h"
+#include "halftone/cli/names.h"
 
 namespace halftone {
 

@@ -1,5 +1,5 @@
 // The text of a progress bar.
-#include "halftone/progress.h"
+#include "halftone/cli/progress.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "halftone/progress.h"
+#include "halftone/cli/progress.h"
 
 #include <gtest/gtest.h>
 

@@ -104,7 +104,7 @@ constexpr SchemeEntry kSchemeTable[] = {
     {.names = {"int8static"},
      .kind = SchemeKind::kCalibrated,
      .instead = "needs data to calibrate with and is no config: call quantize_static() of "
-                "halftone/quantize_static.h, or run: halftone ptq MODEL --data DATA.safetensors "
+                "halftone/ptq/static_int8.h, or run: halftone ptq MODEL --data DATA.safetensors "
                 "--activation-bits 7 --weight-bits 8 -o OUT.ht",
      .weights = kInt8Weights,
      .activations = "uint8 (7 bits), calibrated",
@@ -115,7 +115,7 @@ constexpr SchemeEntry kSchemeTable[] = {
     {.names = {"int8static-7bit"},
      .kind = SchemeKind::kCalibrated,
      .instead = "needs data to calibrate with and is no config: call quantize_static() of "
-                "halftone/quantize_static.h, or run: halftone ptq MODEL --data DATA.safetensors "
+                "halftone/ptq/static_int8.h, or run: halftone ptq MODEL --data DATA.safetensors "
                 "--activation-bits 7 --weight-bits 7 -o OUT.ht",
      .weights = "int8 in 7 bits, a scale per output",
      .activations = "uint8 (7 bits), calibrated",
@@ -127,7 +127,7 @@ constexpr SchemeEntry kSchemeTable[] = {
     {.names = {"autoquant"},
      .kind = SchemeKind::kMeasured,
      .instead = "chooses a scheme for each layer by measuring and is no config: call autoquant() of "
-                "halftone/autoquant.h, or run: halftone autoquant MODEL -o OUT.ht",
+                "halftone/tune/autoquant.h, or run: halftone autoquant MODEL -o OUT.ht",
      .weights = "for each layer the fastest",
      .activations = "see: halftone autoquant",
      .in_tune = true,

@@ -1,5 +1,5 @@
 // The one table of schemes: every name that a command takes or prints for a way to make a model low-bit, and
-// what each component needs to know of it. It is data without torch, so that kernels, quant, tune, harness
+// what each component needs to know of it. It is data without torch, so that kernels, quant, tune, bench
 // and the command line read the same entries.
 #pragma once
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

@@ -1,5 +1,5 @@
 // Tables, wrapped text and numbers for terminals.
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 #include <fmt/format.h>
 
@@ -122,7 +122,7 @@ std::string shorten_name(const std::string& name, int width) {
   return text;
 }
 
-std::string wrap(const std::string& text, int width) {
+std::string wrap_text(const std::string& text, int width) {
   width = paragraph_width(width);
   std::string lines;
   std::string line = "-";

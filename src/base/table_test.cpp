@@ -1,4 +1,4 @@
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 #include <gmock/gmock.h>
 
@@ -32,7 +32,7 @@ TEST(RenderTable, PageWidthIsStrongerThanTheCallers) {
   const std::string name(150, 'a');
   set_page_width(kWholeTables);
   EXPECT_THAT(render_table({{"a", Align::kLeft, Cut::kMiddle, 8}}, {{name}}, 100), HasSubstr(name));
-  EXPECT_THAT(wrap(std::string(60, 'b') + " " + std::string(60, 'c'), 100), HasSubstr("\n  c"));
+  EXPECT_THAT(wrap_text(std::string(60, 'b') + " " + std::string(60, 'c'), 100), HasSubstr("\n  c"));
   set_page_width(40);
   EXPECT_THAT(render_table({{"a", Align::kLeft, Cut::kMiddle, 8}}, {{name}}, 100),
               HasSubstr("\n" + std::string(40, '-') + "\n"));
@@ -77,9 +77,9 @@ TEST(ShortenName, CutsWhereInitialsAreNotEnough) {
 }
 
 TEST(Wrap, BreaksAtSpacesAndIndents) {
-  EXPECT_EQ(wrap("one two three four", 11), "- one two\n  three\n  four\n");
-  EXPECT_EQ(wrap("short", 100), "- short\n");
-  EXPECT_EQ(wrap("awordthatisfartoolong yes", 10), "- awordthatisfartoolong\n  yes\n");
+  EXPECT_EQ(wrap_text("one two three four", 11), "- one two\n  three\n  four\n");
+  EXPECT_EQ(wrap_text("short", 100), "- short\n");
+  EXPECT_EQ(wrap_text("awordthatisfartoolong yes", 10), "- awordthatisfartoolong\n  yes\n");
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "capture/pt2_types.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 

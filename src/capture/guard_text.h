@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 

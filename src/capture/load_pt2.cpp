@@ -14,7 +14,7 @@
 #include "capture/treespec.h"
 #include "graph/check_shapes.h"
 #include "graph/torch_errors.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/errors.h"
 #include "graph/allowed_operators.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

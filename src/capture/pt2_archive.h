@@ -14,8 +14,8 @@
 #include "archive/zip.h"
 #include "base/json.h"
 #include "capture/pt2_types.h"
-#include "halftone/capture.h"
-#include "halftone/graph_module.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

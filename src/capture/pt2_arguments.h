@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "capture/pt2_types.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

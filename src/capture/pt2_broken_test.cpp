@@ -6,7 +6,7 @@
 #include <random>
 
 #include "capture/test_archive.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

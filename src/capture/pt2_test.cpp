@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "capture/test_archive.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

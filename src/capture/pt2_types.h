@@ -12,7 +12,7 @@
 
 #include "base/json.h"
 #include "graph/allowed_operators.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capture/pt2_archive.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 
 #include "base/json.h"
 #include "capture/pt2_types.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "halftone/tree.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/graph/tree.h"
 
 namespace halftone {
 

@@ -7,17 +7,17 @@
 #include "checkpoint/ht_writer.h"
 #include "checkpoint/sample_values.h"
 #include "graph/torch_errors.h"
-#include "halftone/checkpoint.h"
+#include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone {
 namespace {
 
 void require_savable(const BackendContent& content) {
-  const std::string type = content.kind->type();
+  const std::string type = content.recipe->type();
   if (content.state == BackendState::kInit)
     fail(ErrorCode::kState, "cannot save backend {} in state {}, backend should be built first", type,
          to_string(content.state));
-  const std::string refusal = content.kind->refuse_to_save();
+  const std::string refusal = content.recipe->refuse_to_save();
   if (!refusal.empty()) fail(ErrorCode::kUnsupported, "cannot save backend {}: {}", type, refusal);
   if (!content.original && !content.ready)
     fail(ErrorCode::kState, "cannot save backend {} in state {}: its model is not there", type,
@@ -31,10 +31,10 @@ std::shared_ptr<const GraphModule> model_of(const BackendContent& content, bool 
     fail(ErrorCode::kUnsupported,
          "Cannot save the original model of backend {}: it was loaded from a file that holds the converted "
          "one",
-         content.kind->type());
+         content.recipe->type());
   }
   if (content.ready) return content.ready;
-  return content.kind->prepare(content.original, content.samples, /*cache_dir=*/"").module;
+  return content.recipe->prepare(content.original, content.samples, /*cache_dir=*/"").module;
 }
 
 /// Samples without content (of a backend that was loaded so) have nothing to store.
@@ -62,7 +62,7 @@ BackendContent plain_graph(const HtFile& file) {
   log(LogLevel::kInfo, "{}: holds a graph without a backend; it becomes a HalftoneBackend", file.name());
   auto graph = restore_graph(file);
   BackendContent content;
-  content.kind = halftone_backend_kind();
+  content.recipe = halftone_backend_recipe();
   content.samples = sample_of(*graph);
   content.original = std::move(graph);
   return content;
@@ -72,7 +72,7 @@ BackendContent content_of(const HtFile& file) {
   const HtLifecycle lifecycle = read_lifecycle(file.metadata());
   if (!lifecycle.backend) return plain_graph(file);
   BackendContent content;
-  content.kind = kind_of(*lifecycle.backend, file.metadata());
+  content.recipe = recipe_of(*lifecycle.backend, file.metadata());
   content.device = device_of(*lifecycle.backend, file.metadata());
   content.tuning = lifecycle.tuning;
   auto graph = restore_graph(file);
@@ -93,13 +93,13 @@ void save(const Backend& backend, const std::string& path, const SaveBackendOpti
   require_savable(content);
   const auto model = model_of(content, options.original);
   const auto samples = options.sample_data ? tensors_in(content.samples) : std::vector<at::Tensor>{};
-  require_data(samples, content.kind->type());
+  require_data(samples, content.recipe->type());
 
   const CollectOptions collect{
       .packed = options.packed, .sample_inputs = options.sample_data, .extra = samples};
   const GraphContent stored = collect_graph(*model, collect);
   HtLifecycle lifecycle;
-  lifecycle.backend = {content.kind->type(), content.kind->config(), content.device.str(),
+  lifecycle.backend = {content.recipe->type(), content.recipe->config(), content.device.str(),
                        std::string(to_string(content.state)), !options.original};
   lifecycle.tuning = content.tuning;
   const RecordSource source = options.sample_data ? RecordSource(stored.extra) : RecordSource();

@@ -4,8 +4,8 @@
 #include "archive/broken_case.h"
 #include "backend/lifecycle/backend_access.h"
 #include "checkpoint/test_support.h"
-#include "halftone/lifecycle.h"
-#include "halftone/log.h"
+#include "halftone/backend/backend.h"
+#include "halftone/base/log.h"
 
 namespace halftone {
 namespace {
@@ -37,8 +37,8 @@ at::Tensor input() {
   return values({3, 64}, 5);
 }
 
-Backend built(std::shared_ptr<const BackendKind> kind) {
-  return Backend(std::move(kind)).build(wide_model(), {}, {{{input()}, {}}});
+Backend built(std::shared_ptr<const BackendRecipe> recipe) {
+  return Backend(std::move(recipe)).build(wide_model(), {}, {{{input()}, {}}});
 }
 
 at::Tensor result_of(const Backend& backend) {
@@ -46,13 +46,13 @@ at::Tensor result_of(const Backend& backend) {
   return result.isTuple() ? result.toTupleRef().elements().at(0).toTensor() : result.toTensor();
 }
 
-struct KindCase {
+struct RecipeCase {
   std::string name;
-  std::function<std::shared_ptr<const BackendKind>()> make;
-  friend std::ostream& operator<<(std::ostream& out, const KindCase& kind) { return out << kind.name; }
+  std::function<std::shared_ptr<const BackendRecipe>()> make;
+  friend std::ostream& operator<<(std::ostream& out, const RecipeCase& recipe) { return out << recipe.name; }
 };
 
-class BackendCheckpoint : public CheckpointTest, public ::testing::WithParamInterface<KindCase> {
+class BackendCheckpoint : public CheckpointTest, public ::testing::WithParamInterface<RecipeCase> {
  protected:
   /// Saves, loads, and compares what comes back with the backend that gave `expected`.
   Backend round_trip(const Backend& backend, const SaveBackendOptions& options) {
@@ -100,31 +100,31 @@ TEST_P(BackendCheckpoint, TheSameBackendGivesTheSameBytes) {
   EXPECT_EQ(file_text(path("a.ht")), file_text(path("b.ht")));
 }
 
-std::shared_ptr<const BackendKind> quant(const char* scheme) {
-  return quant_backend_kind({.quantization = scheme, .quantization_config = {}});
+std::shared_ptr<const BackendRecipe> quant(const char* scheme) {
+  return quant_backend_recipe({.quantization = scheme, .quantization_config = {}});
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Kinds, BackendCheckpoint,
-    ::testing::Values(KindCase{"Eager", [] { return eager_backend_kind(); }},
-                      KindCase{"TorchScript", [] { return torch_script_backend_kind(); }},
-                      KindCase{"Halftone", [] { return halftone_backend_kind(); }},
-                      KindCase{"HalftoneBf16",
-                               [] {
-                                 return halftone_backend_kind(
-                                     {.precision = HalftoneBackendConfig::Precision::kBFloat16});
-                               }},
-                      KindCase{"Int8wo", [] { return quant("int8wo"); }},
-                      KindCase{"Int8dq", [] { return quant("int8dq"); }},
-                      KindCase{"Int4wo", [] { return quant("int4wo"); }},
-                      KindCase{"Fp8wo", [] { return quant("fp8wo"); }}),
+    ::testing::Values(RecipeCase{"Eager", [] { return eager_backend_recipe(); }},
+                      RecipeCase{"TorchScript", [] { return torch_script_backend_recipe(); }},
+                      RecipeCase{"Halftone", [] { return halftone_backend_recipe(); }},
+                      RecipeCase{"HalftoneBf16",
+                                 [] {
+                                   return halftone_backend_recipe(
+                                       {.precision = HalftoneBackendConfig::Precision::kBFloat16});
+                                 }},
+                      RecipeCase{"Int8wo", [] { return quant("int8wo"); }},
+                      RecipeCase{"Int8dq", [] { return quant("int8dq"); }},
+                      RecipeCase{"Int4wo", [] { return quant("int4wo"); }},
+                      RecipeCase{"Fp8wo", [] { return quant("fp8wo"); }}),
     [](const auto& info) { return info.param.name; });
 
 class BackendFiles : public CheckpointTest {};
 
 TEST_F(BackendFiles, NothingToSaveBeforeBuild) {
   const std::string message =
-      message_of(ErrorCode::kState, [&] { save(Backend(quant_backend_kind()), path()); });
+      message_of(ErrorCode::kState, [&] { save(Backend(quant_backend_recipe()), path()); });
   EXPECT_THAT(message, HasSubstr("QuantBackend"));
   EXPECT_THAT(message, HasSubstr("INIT"));
   EXPECT_FALSE(std::filesystem::exists(path()));
@@ -144,7 +144,7 @@ TEST_F(BackendFiles, TheOriginalCanBeConvertedAnewTheConvertedCannot) {
 }
 
 TEST_F(BackendFiles, SamplesAreShapesUnlessTheirContentIsAskedFor) {
-  Backend backend(eager_backend_kind());
+  Backend backend(eager_backend_recipe());
   const auto model = wide_model();
   model->sample_inputs = {values({2, 64}, 9)};
   backend.build(model, {}, {{{input()}, {}}, {{values({1, 64}, 7)}, {}}});
@@ -246,7 +246,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST_F(BackendFiles, CodeInAnotherFileMayNotComeFromAFile) {
-  save(built(eager_backend_kind()), path("good.ht"));
+  save(built(eager_backend_recipe()), path("good.ht"));
   const HtFile good = HtFile::open(path("good.ht"), LoadMode::kRead);
   auto metadata = good.metadata().values();
   nlohmann::json record = nlohmann::json::parse(metadata.at("halftone.backend"));

@@ -22,19 +22,19 @@ void require_no_code(const HtBackend& backend, const HtMetadata& metadata) {
   }
 }
 
-std::shared_ptr<const BackendKind> kind_of(const HtBackend& backend, const HtMetadata& metadata) {
+std::shared_ptr<const BackendRecipe> recipe_of(const HtBackend& backend, const HtMetadata& metadata) {
   require_no_code(backend,
                   metadata);  // before the config is looked at: a file cannot give itself a permission
   const std::string place = metadata.place(ht::kBackendKey);
-  std::shared_ptr<const BackendKind> kind;
+  std::shared_ptr<const BackendRecipe> recipe;
   try {
-    kind = guarded(place, [&] { return make_backend_kind(backend.type, backend.config); });
+    recipe = guarded(place, [&] { return make_backend_recipe(backend.type, backend.config); });
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     fail(ErrorCode::kUnsupported, "{}", error.what());
   }
-  require_no_refusal(kind->refuse_to_save(), backend, place);
-  return kind;
+  require_no_refusal(recipe->refuse_to_save(), backend, place);
+  return recipe;
 }
 
 c10::Device device_of(const HtBackend& backend, const HtMetadata& metadata) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::ht {
 

@@ -227,7 +227,7 @@ class CheckpointVersions : public CheckpointTest {
 
 TEST_F(CheckpointVersions, ANewerVersionSaysWhichHalftoneItNeeds) {
   write_version_3(R"("halftone.needs":"1.7.0")");
-  expect_unsupported("needs Halftone ≥ 1.7.0: .ht version 3, written by \"halftone 0.2.0\"");
+  expect_unsupported("needs Halftone ≥ 1.7.0: .ht version 3, written by \"halftone 0.3.0\"");
   EXPECT_EQ(verify_checkpoint(path()).version, 3);
   write_version_3(R"("halftone.noods":"1.7.0")");
   expect_unsupported("version 3, written by a newer Halftone");

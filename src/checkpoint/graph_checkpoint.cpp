@@ -3,7 +3,7 @@
 #include "checkpoint/graph_content.h"
 #include "checkpoint/ht_writer.h"
 #include "graph/torch_errors.h"
-#include "halftone/checkpoint.h"
+#include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone {
 

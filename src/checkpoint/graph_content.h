@@ -11,7 +11,7 @@
 #include "checkpoint/ht_file.h"
 #include "checkpoint/packed_blocks.h"
 #include "checkpoint/stored_tensors.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

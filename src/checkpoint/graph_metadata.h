@@ -12,7 +12,7 @@
 #include "checkpoint/layer_configs.h"
 #include "checkpoint/packed_blocks.h"
 #include "checkpoint/sample_inputs.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -3,7 +3,7 @@
 
 #include "checkpoint/stored_tensors.h"
 #include "checkpoint/test_support.h"
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
 
 namespace halftone {
 namespace {
@@ -85,7 +85,7 @@ TEST_F(HostileGraph, IsNotSaved) {
     expect_error(ErrorCode::kUnsupported, {"cannot be saved", reason, "layer.7"},
                  [&] { save_checkpoint(*module, path("new.ht")); });
     EXPECT_FALSE(std::filesystem::exists(path("new.ht")));
-    Backend backend(eager_backend_kind());
+    Backend backend(eager_backend_recipe());
     Sample sample;
     sample.args = {at::ones({2, 4})};
     backend.build(module, {}, {sample});

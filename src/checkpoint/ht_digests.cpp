@@ -10,7 +10,7 @@
 namespace halftone::ht {
 namespace {
 
-constexpr unsigned kMostThreads = 8;  // more would wait for memory, not for SHA-256
+constexpr unsigned kMaxThreads = 8;  // more would wait for memory, not for SHA-256
 
 size_t chunks_of(size_t bytes) {
   return bytes / kChunk + (bytes % kChunk != 0 ? 1 : 0);
@@ -36,7 +36,7 @@ DigestTable digest_table(std::span<const std::byte> bytes, unsigned threads) {
       rows[i] = sha256(bytes.subspan(begin, std::min(kChunk, bytes.size() - begin)));
     }
   };
-  if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMostThreads);
+  if (threads == 0) threads = std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads);
   const size_t helpers = std::min<size_t>(threads, std::max<size_t>(rows.size(), 1)) - 1;
   {
     std::vector<std::future<void>> running;

@@ -12,7 +12,7 @@
 #include "base/sha256.h"
 #include "checkpoint/ht_digests.h"
 #include "checkpoint/ht_json.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
 
 namespace halftone {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "checkpoint/ht_file.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

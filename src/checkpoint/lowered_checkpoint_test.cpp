@@ -1,7 +1,7 @@
 // Static int8 graphs in .ht files.
 #include "checkpoint/lowered_test_model.h"
 #include "checkpoint/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 #include "quant/weight/packing_cache.h"
 
 namespace halftone {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/test_support.h"
-#include "halftone/lower.h"
+#include "halftone/ptq/lower.h"
 #include "quant/ptq/quantize_op.h"
 
 namespace halftone {

@@ -14,8 +14,8 @@
 #include "graph/dtype_text.h"
 #include "graph/dtypes.h"
 #include "graph/torch_errors.h"
-#include "halftone/checkpoint.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/quant/quantized_tensor.h"
 #include "quant/graph/quantized_node.h"
 
 namespace halftone {

@@ -5,8 +5,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include "checkpoint/test_support.h"
-#include "halftone/quantize.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/quant/quantized_tensor.h"
 
 namespace halftone {
 namespace {

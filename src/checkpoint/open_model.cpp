@@ -1,12 +1,12 @@
-#include "halftone/open_model.h"
+#include "halftone/capture/open_model.h"
 
 #include <filesystem>
 #include <string_view>
 
 #include "base/errors.h"
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
-#include "halftone/text_file.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/text_file.h"
 
 namespace halftone {
 

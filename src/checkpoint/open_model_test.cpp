@@ -1,8 +1,8 @@
 // open_model(): the content of a file decides how it is read, not its name.
-#include "halftone/open_model.h"
+#include "halftone/capture/open_model.h"
 
 #include "checkpoint/test_support.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

@@ -15,7 +15,7 @@
 #include "checkpoint/call_json.h"
 #include "checkpoint/ht_json.h"
 #include "graph/operands.h"
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/static_int8/product.h"
 #include "quant/weight/packing_cache.h"

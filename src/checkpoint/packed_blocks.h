@@ -11,8 +11,8 @@
 
 #include "checkpoint/ht_file.h"
 #include "checkpoint/stored_tensors.h"
-#include "halftone/graph_module.h"
-#include "halftone/weight_format.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/weight/packing_cache.h"
 
 namespace halftone {

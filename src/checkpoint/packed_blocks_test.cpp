@@ -6,8 +6,8 @@
 
 #include "checkpoint/lowered_test_model.h"
 #include "checkpoint/test_support.h"
-#include "halftone/compile.h"
-#include "halftone/quantize.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 namespace {

@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "checkpoint/test_support.h"
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 #include "quant/weight/packing_cache.h"
 
 namespace halftone {

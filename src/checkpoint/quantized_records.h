@@ -9,7 +9,7 @@
 
 #include "checkpoint/ht_file.h"
 #include "checkpoint/stored_tensors.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 

@@ -8,7 +8,7 @@
 
 #include "checkpoint/ht_value.h"
 #include "checkpoint/stored_tensors.h"
-#include "halftone/sample.h"
+#include "halftone/graph/sample.h"
 
 namespace halftone {
 

@@ -16,7 +16,7 @@
 #include "checkpoint/ht_file.h"
 #include "checkpoint/ht_writer.h"
 #include "graph/test_support.h"
-#include "halftone/checkpoint.h"
+#include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone {
 

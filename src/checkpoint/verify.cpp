@@ -14,15 +14,15 @@
 #include "checkpoint/sample_values.h"
 #include "checkpoint/stored_tensors.h"
 #include "graph/torch_errors.h"
-#include "halftone/checkpoint.h"
-#include "halftone/message.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/message.h"
 #include "quant/graph/quantized_node.h"
 
 namespace halftone {
 namespace {
 
 /// More are counted only.
-constexpr size_t kMostFindings = 100;
+constexpr size_t kMaxFindings = 100;
 
 size_t count_static_int8(const Graph& graph) {
   size_t count = 0;
@@ -63,7 +63,7 @@ class Verifier {
 
  private:
   void report(const std::string& finding) {
-    if (info_.findings.size() < kMostFindings) {
+    if (info_.findings.size() < kMaxFindings) {
       info_.findings.push_back(bounded_message(finding));
     } else {
       ++unnamed_;
@@ -128,7 +128,7 @@ class Verifier {
       attempt([&] { info_.samples.push_back(describe(sample, &file_)); });
     attempt([&] { device_of(backend, file_.metadata()); });
     attempt([&] {
-      const auto kind = kind_of(backend, file_.metadata());
+      const auto kind = recipe_of(backend, file_.metadata());
       info_.backend = fmt::format("{}({})", kind->type(), kind->describe_config());
     });
   }

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "checkpoint/ht_format.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
 
 namespace halftone {
 

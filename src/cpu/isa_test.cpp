@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

@@ -1,4 +1,4 @@
-// A Splitter on std::thread whose rounds do not wait for descheduled workers: a worker that does not run when
+// A ParallelFor on std::thread whose rounds do not wait for descheduled workers: a worker that does not run when
 // a round begins is left out of it.
 #pragma once
 
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 
 namespace halftone {
 
@@ -18,7 +18,7 @@ namespace halftone {
 /// barrier, as OpenMP has it, a busy neighbour on one core costs a time slice of the system at every round.)
 /// run() may be called from any thread, one call at a time (a second caller waits); a task must not call
 /// run() of its own pool. ThreadSanitizer can see its synchronisation, unlike libgomp's.
-class ThreadPool final : public Splitter {
+class ThreadPool final : public ParallelFor {
  public:
   /// Throws kInvalidArgument unless threads >= 1.
   explicit ThreadPool(int threads);

@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {
 
-TEST(SerialSplitter, RunsEachIndexOnceInTheCaller) {
-  SerialSplitter serial;
+TEST(SerialFor, RunsEachIndexOnceInTheCaller) {
+  SerialFor serial;
   std::vector<int> calls(7, 0);
   const auto caller = std::this_thread::get_id();
   serial.run(7, [&](int64_t i, int thread) {

@@ -11,7 +11,7 @@
 #include "graph/copy.h"
 #include "graph/operator_rules.h"
 #include "graph/operators.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone {
 namespace {

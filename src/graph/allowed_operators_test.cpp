@@ -15,7 +15,7 @@
 
 #include "graph/operator_rules.h"
 #include "graph/test_support.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 TORCH_LIBRARY(halftone_graph_test, library) {
   library.def("twice(Tensor x) -> Tensor");

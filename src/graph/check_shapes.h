@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -4,7 +4,7 @@
 #include <unordered_map>
 
 #include "graph/text_names.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

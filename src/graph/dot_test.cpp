@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

@@ -1,7 +1,7 @@
 // The call of a graph without nested arguments.
 #pragma once
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -1,7 +1,7 @@
 // In-place operators as their functional forms, if nothing else can see the difference.
 #pragma once
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

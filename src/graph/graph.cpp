@@ -1,5 +1,5 @@
 // Graph: nodes, values and their uses.
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 #include <algorithm>
 #include <map>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "graph/input_check.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -1,5 +1,5 @@
 // GraphModule: a graph with its tensors.
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 #include <fmt/ranges.h>
 
@@ -11,7 +11,7 @@
 #include "graph/flat_call.h"
 #include "graph/interpreter.h"
 #include "graph/mutation.h"
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone {
 

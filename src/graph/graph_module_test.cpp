@@ -1,4 +1,4 @@
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 #include <ATen/ATen.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 
 #include "graph/test_support.h"
 #include "graph/text_names.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

@@ -5,7 +5,7 @@
 #include "base/errors.h"
 #include "graph/dtype_text.h"
 #include "graph/operands.h"
-#include "halftone/check_inputs.h"
+#include "halftone/graph/check_inputs.h"
 
 namespace halftone {
 

@@ -6,8 +6,8 @@
 #include <memory>
 #include <vector>
 
-#include "halftone/graph.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

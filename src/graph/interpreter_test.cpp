@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/limits.h"
+#include "halftone/graph/limits.h"
 
 namespace halftone {
 namespace {

@@ -11,7 +11,7 @@
 #include "graph/lint_subgraphs.h"
 #include "graph/longest_name.h"
 #include "graph/schema_check.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

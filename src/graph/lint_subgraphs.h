@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

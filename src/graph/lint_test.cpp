@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 // States that Graph's interface refuses to build, and that have no test here for that reason: two values of
 // one name, a value with two producers, use lists that disagree with operands, more outputs than descriptions

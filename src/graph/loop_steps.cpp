@@ -3,12 +3,12 @@
 #include <atomic>
 
 #include "base/errors.h"
-#include "halftone/limits.h"
+#include "halftone/graph/limits.h"
 
 namespace halftone {
 namespace {
 
-std::atomic<int64_t> most_steps{kDefaultMaxSteps};
+std::atomic<int64_t> step_limit{kDefaultMaxSteps};
 
 struct RunningLoops {
   int depth = 0;
@@ -20,11 +20,11 @@ thread_local RunningLoops running_loops;
 
 void set_max_steps(int64_t steps) {
   if (steps < 1) fail(ErrorCode::kInvalidArgument, "set_max_steps: {} steps; it takes 1 or more", steps);
-  most_steps = steps;
+  step_limit = steps;
 }
 
 int64_t max_steps() {
-  return most_steps;
+  return step_limit;
 }
 
 LoopSteps::LoopSteps() {
@@ -36,11 +36,11 @@ LoopSteps::~LoopSteps() {
 }
 
 void LoopSteps::take() {
-  if (++running_loops.steps <= most_steps) return;
+  if (++running_loops.steps <= step_limit) return;
   fail(ErrorCode::kUnsupported,
        "the loop took more than {} steps; a model that needs more runs with --max-steps, in C++ with "
-       "set_max_steps() of halftone/limits.h",
-       most_steps.load());
+       "set_max_steps() of halftone/graph/limits.h",
+       step_limit.load());
 }
 
 }  // namespace halftone

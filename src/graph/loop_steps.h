@@ -12,7 +12,7 @@ class LoopSteps {
   ~LoopSteps();
   LoopSteps(const LoopSteps&) = delete;
   LoopSteps& operator=(const LoopSteps&) = delete;
-  /// Before each step. kUnsupported past max_steps() of halftone/limits.h.
+  /// Before each step. kUnsupported past max_steps() of halftone/graph/limits.h.
   void take();
 };
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

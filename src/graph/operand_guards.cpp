@@ -127,7 +127,7 @@ void guard_group_norm(const Stack& stack) {
 }
 
 // A list of tensors takes memory and time for each, however small they are.
-constexpr int64_t kMostPieces = int64_t{1} << 20;
+constexpr int64_t kMaxPieces = int64_t{1} << 20;
 constexpr const char* kTooManyPieces = "it gives more than a million tensors";
 
 /// 0 if ATen will refuse the dimension.
@@ -139,16 +139,16 @@ int64_t size_along(const Stack& stack, size_t place) {
 }
 
 void guard_unbind(const Stack& stack) {
-  require_operand(size_along(stack, 1) <= kMostPieces, kTooManyPieces);
+  require_operand(size_along(stack, 1) <= kMaxPieces, kTooManyPieces);
 }
 
 void guard_split(const Stack& stack) {
   const int64_t step = stack.at(1).isInt() ? stack[1].toInt() : 0;
-  require_operand(step <= 0 || size_along(stack, 2) / step <= kMostPieces, kTooManyPieces);
+  require_operand(step <= 0 || size_along(stack, 2) / step <= kMaxPieces, kTooManyPieces);
 }
 
 void guard_sections(const Stack& stack) {
-  require_operand(!stack.at(1).isInt() || stack[1].toInt() <= kMostPieces, kTooManyPieces);
+  require_operand(!stack.at(1).isInt() || stack[1].toInt() <= kMaxPieces, kTooManyPieces);
 }
 
 void guard_sections_in_tensor(const Stack& stack) {
@@ -156,7 +156,7 @@ void guard_sections_in_tensor(const Stack& stack) {
   if (sections == nullptr || sections->is_meta() || sections->dim() != 0 ||
       !c10::isIntegralType(sections->scalar_type(), false))
     return;
-  require_operand(sections->item<int64_t>() <= kMostPieces, kTooManyPieces);
+  require_operand(sections->item<int64_t>() <= kMaxPieces, kTooManyPieces);
 }
 
 void guard_repeats(const Stack& stack) {
@@ -164,11 +164,11 @@ void guard_repeats(const Stack& stack) {
   require_operand(
       repeats != nullptr && repeats->dim() == 1 && c10::isIntegralType(repeats->scalar_type(), false),
       "repeat_interleave needs a row of integers");
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMax = int64_t{1} << 40;
   const at::Tensor wide = repeats->to(at::kLong);
   require_operand(
-      repeats->numel() == 0 || (wide.min().item<int64_t>() >= 0 && wide.max().item<int64_t>() <= kMost &&
-                                wide.to(at::kDouble).sum().item<double>() <= static_cast<double>(kMost)),
+      repeats->numel() == 0 || (wide.min().item<int64_t>() >= 0 && wide.max().item<int64_t>() <= kMax &&
+                                wide.to(at::kDouble).sum().item<double>() <= static_cast<double>(kMax)),
       "repeat_interleave with repeats that are negative or too many");
 }
 

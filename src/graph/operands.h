@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/errors.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include "graph/schema_check.h"
 #include "graph/text_names.h"
 #include "graph/text_scanner.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "graph/text_names.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

@@ -4,7 +4,7 @@
 #include "base/errors.h"
 #include "graph/graph_call.h"
 #include "graph/interpreter.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "graph/test_support.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 namespace {

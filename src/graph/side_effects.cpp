@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

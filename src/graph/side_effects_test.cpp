@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 namespace {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <vector>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

@@ -1,7 +1,7 @@
 // Expressions of symbolic sizes: immutable trees that share their parts, with Python's rounding and checked
 // 64-bit arithmetic. Simplification is small (constants, neutral elements): apart from that, expressions from
 // files keep their form.
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 #include <algorithm>
 #include <utility>

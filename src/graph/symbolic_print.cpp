@@ -1,6 +1,6 @@
 // Expressions of symbolic sizes as text, with as few parentheses as Python needs.
 #include "graph/symbolic_text.h"
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 namespace {

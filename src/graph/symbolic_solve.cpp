@@ -2,7 +2,7 @@
 // inputs. Only forms that are linear in the unknown are solved: they have at most one answer, so a size of
 // an input says exactly which call it is. Everything else is left to guards, which compare after binding.
 #include "base/checked.h"
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 namespace {

@@ -1,4 +1,4 @@
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 using Op = SymExpr::Op;
 using ::testing::HasSubstr;
 constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
-constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 std::string error_of(const std::function<void()>& run, ErrorCode code = ErrorCode::kInvalidArgument) {
   try {
@@ -116,12 +116,12 @@ TEST(SymExpr, OverflowIsAnErrorInFoldingAndInEvaluation) {
     EXPECT_THAT(error_of([&] { (void)SymExpr::make(op, {value, other}); }), HasSubstr("overflows"));
     return error_of([&] { (void)SymExpr::make(op, {s, other}).evaluate({{"s", value}}); });
   };
-  EXPECT_THAT(evaluate(Op::kAdd, kMost, 1), HasSubstr("overflows"));
+  EXPECT_THAT(evaluate(Op::kAdd, kMax, 1), HasSubstr("overflows"));
   EXPECT_THAT(evaluate(Op::kMul, kLeast, -1), HasSubstr("overflows"));
   EXPECT_THAT(evaluate(Op::kFloorDiv, kLeast, -1), HasSubstr("overflows"));
   EXPECT_THAT(evaluate(Op::kPow, 10, 19), HasSubstr("overflows"));
   EXPECT_EQ(SymExpr::make(Op::kMod, {kLeast, -1}).as_constant(), 0);
-  EXPECT_EQ(SymExpr::make(Op::kPow, {-1, kMost}).as_constant(), -1);
+  EXPECT_EQ(SymExpr::make(Op::kPow, {-1, kMax}).as_constant(), -1);
   EXPECT_EQ(SymExpr::make(Op::kPow, {-2, 63}).as_constant(), kLeast);
   EXPECT_THAT(error_of([&] {
                 (void)SymExpr::parse("s//0").evaluate({{"s", 1}});
@@ -200,7 +200,7 @@ struct Sample {
 };
 
 std::optional<Wide> narrow(Wide value) {
-  if (value < kLeast || value > kMost) return std::nullopt;
+  if (value < kLeast || value > kMax) return std::nullopt;
   return value;
 }
 
@@ -266,7 +266,7 @@ class Generator {
   }
 
   int64_t number() {
-    constexpr std::array<int64_t, 6> kSpecial = {0, 1, -1, 2, kLeast, kMost};
+    constexpr std::array<int64_t, 6> kSpecial = {0, 1, -1, 2, kLeast, kMax};
     return pick(8) == 0 ? kSpecial[pick(kSpecial.size())] : static_cast<int64_t>(pick(41)) - 20;
   }
 

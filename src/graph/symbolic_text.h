@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 

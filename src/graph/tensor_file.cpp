@@ -1,5 +1,5 @@
 // load_tensors() and save_tensors(): safetensors and numpy files.
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 
 #include <ATen/core/Tensor.h>
 

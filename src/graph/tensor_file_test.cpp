@@ -1,4 +1,4 @@
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "base/errors.h"
-#include "halftone/message.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 

@@ -5,8 +5,8 @@
 #include <exception>
 #include <string>
 
-#include "halftone/error.h"
-#include "halftone/graph.h"
+#include "halftone/base/error.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

@@ -1,5 +1,5 @@
 // TreeSpec: the nesting of arguments and results.
-#include "halftone/tree.h"
+#include "halftone/graph/tree.h"
 
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-#include "halftone/tree.h"
+#include "halftone/graph/tree.h"
 
 #include <ATen/core/Tensor.h>
 #include <gmock/gmock.h>

@@ -8,7 +8,7 @@
 
 #include "base/errors.h"
 #include "graph/dtype_text.h"
-#include "halftone/tree.h"
+#include "halftone/graph/tree.h"
 #include "quant/graph/diagnose_difference.h"
 
 namespace halftone {
@@ -38,7 +38,7 @@ void AccuracyCount::add_tensor(const at::Tensor& expected, const at::Tensor& got
     cosine = equal;
     worst_.relative_error = std::max(worst_.relative_error, 1 - equal);
   }
-  worst_.least_cosine = std::min(worst_.least_cosine, cosine);
+  worst_.min_cosine = std::min(worst_.min_cosine, cosine);
   cosines_ += cosine;
   ++outputs_;
 }

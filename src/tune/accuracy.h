@@ -3,7 +3,7 @@
 
 #include <ATen/core/ivalue.h>
 
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 

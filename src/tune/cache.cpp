@@ -13,8 +13,8 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "halftone/kernels.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
+#include "halftone/cli/kernels.h"
 #include "tune/machine.h"
 #include "tune/report_json.h"
 
@@ -118,7 +118,7 @@ std::string CacheKey::hash() const {
   nlohmann::ordered_json json = {{"model", model_hash},
                                  {"shapes", shapes_json(shapes)},
                                  {"candidates", candidates},
-                                 {"least_cosine", least_cosine},
+                                 {"least_cosine", min_cosine},
                                  {"metric", metric},
                                  {"method", kMethod},
                                  {"watched", machine_is_watched()},

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 
@@ -14,7 +14,7 @@ struct CacheKey {
   std::string model_hash;
   std::vector<SampleShape> shapes;
   std::vector<std::string> candidates;  ///< name and key of each, in order
-  double least_cosine = 0;
+  double min_cosine = 0;
   std::string metric;
   bool stop_at_first = false;
   bool beat_fp32 = true;  ///< counts only if the first valid one ends it

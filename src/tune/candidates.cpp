@@ -7,20 +7,21 @@
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "base/scheme_table.h"
-#include "halftone/autoquant.h"
-#include "halftone/quantize_static.h"
+#include "halftone/ptq/static_int8.h"
+#include "halftone/tune/autoquant.h"
 
 namespace halftone {
 namespace {
 
 TuneCandidate quantized(std::string name, const QuantConfig& config) {
-  return {std::move(name), quant_backend_kind({.quantization = {}, .quantization_config = config})};
+  return {std::move(name), quant_backend_recipe({.quantization = {}, .quantization_config = config})};
 }
 
 // Tuning races itself: the plan need not, and must leave time for the others.
 TuneCandidate autoquant_candidate() {
   return {"autoquant",
-          autoquant_backend_kind({.schemes = {}, .least_cosine = 0.995, .time_limit = 10, .race = false})};
+          autoquant_backend_recipe(
+              {.schemes = {}, .min_cosine = 0.995, .time_limit = 10, .final_comparison = false})};
 }
 
 /// `asked`: by name. Without being asked for, a model without convolutions is not calibrated, which takes
@@ -29,7 +30,7 @@ TuneCandidate static_int8_candidate(std::string name, StaticInt8Bits bits, bool 
   StaticInt8BackendConfig config;
   config.bits = bits;
   config.only_convolutions = !asked;
-  return {std::move(name), static_int8_backend_kind(config)};
+  return {std::move(name), static_int8_backend_recipe(config)};
 }
 
 /// `asked`: as for static_int8_candidate(). kUnsupported for backends: they are chosen by --backends.
@@ -47,7 +48,7 @@ TuneCandidate candidate_of_scheme(const NamedScheme& scheme, bool asked) {
       break;
   }
   const QuantConfig config(scheme.name());
-  if (config.is_noquant()) return {"fp32", halftone_backend_kind()};
+  if (config.is_noquant()) return {"fp32", halftone_backend_recipe()};
   return quantized(scheme.name(), config);
 }
 
@@ -60,15 +61,15 @@ std::vector<TuneCandidate> quantized_candidates() {
 }
 
 std::vector<TuneCandidate> plain_candidates() {
-  return {{"eager", eager_backend_kind()},
-          {"ts", torch_script_backend_kind()},
-          {"fp32", halftone_backend_kind()},
-          {"bf16", halftone_backend_kind({.precision = HalftoneBackendConfig::Precision::kBFloat16})}};
+  return {{"eager", eager_backend_recipe()},
+          {"ts", torch_script_backend_recipe()},
+          {"fp32", halftone_backend_recipe()},
+          {"bf16", halftone_backend_recipe({.precision = HalftoneBackendConfig::Precision::kBFloat16})}};
 }
 
 /// The names of a backend here, the short one first.
-std::vector<std::string> backend_names(const BackendKind& kind) {
-  const std::string type = kind.type();
+std::vector<std::string> backend_names(const BackendRecipe& recipe) {
+  const std::string type = recipe.type();
   if (type == "EagerBackend") return {"eager", type};
   if (type == "TorchScriptBackend") return {"ts", type};
   if (type == "HalftoneBackend") return {"halftone", type};
@@ -96,7 +97,7 @@ void add_once(std::vector<TuneCandidate>& list, const TuneCandidate& candidate) 
 void check_backends(const std::vector<std::string>& backends, const std::vector<TuneCandidate>& all) {
   std::vector<std::string> known;
   for (const TuneCandidate& candidate : all) {
-    for (const std::string& name : backend_names(*candidate.kind)) known.push_back(name);
+    for (const std::string& name : backend_names(*candidate.recipe)) known.push_back(name);
   }
   for (const std::string& name : backends) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -104,18 +105,18 @@ void check_backends(const std::vector<std::string>& backends, const std::vector<
   }
 }
 
-bool is_same(const BackendKind& a, const BackendKind& b) {
+bool is_same(const BackendRecipe& a, const BackendRecipe& b) {
   return a.type() == b.type() && a.config() == b.config();
 }
 
 }  // namespace
 
-bool is_eager_baseline(const BackendKind& kind) {
-  return is_same(kind, *eager_backend_kind());
+bool is_eager_baseline(const BackendRecipe& recipe) {
+  return is_same(recipe, *eager_backend_recipe());
 }
 
-bool is_fp32_baseline(const BackendKind& kind) {
-  return is_same(kind, *halftone_backend_kind());
+bool is_fp32_baseline(const BackendRecipe& recipe) {
+  return is_same(recipe, *halftone_backend_recipe());
 }
 
 std::vector<TuneCandidate> default_candidates() {
@@ -132,7 +133,7 @@ std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& bac
     add_once(pool, candidate_of_scheme(named_scheme(name), /*asked=*/true));
   std::vector<TuneCandidate> selected;
   for (const TuneCandidate& candidate : pool) {
-    const std::vector<std::string> names = backend_names(*candidate.kind);
+    const std::vector<std::string> names = backend_names(*candidate.recipe);
     const bool wanted =
         backends.empty() || std::any_of(names.begin(), names.end(), [&](const std::string& name) {
           return std::find(backends.begin(), backends.end(), name) != backends.end();
@@ -147,7 +148,7 @@ std::vector<TuneCandidate> candidates_to_try(const std::vector<TuneCandidate>& w
   const std::vector<TuneCandidate> given = wanted.empty() ? default_candidates() : wanted;
   std::vector<std::string> names;
   for (const TuneCandidate& candidate : given) {
-    if (!candidate.kind || candidate.name.empty())
+    if (!candidate.recipe || candidate.name.empty())
       fail(ErrorCode::kInvalidArgument, "a candidate needs a name and a kind");
     if (std::find(names.begin(), names.end(), candidate.name) != names.end())
       fail(ErrorCode::kInvalidArgument, "two candidates are named \"{}\"", candidate.name);
@@ -156,15 +157,15 @@ std::vector<TuneCandidate> candidates_to_try(const std::vector<TuneCandidate>& w
   if (!strategy.only.empty() && std::find(names.begin(), names.end(), strategy.only) == names.end())
     fail_unknown("candidate", strategy.only, names);
   std::vector<TuneCandidate> list;
-  const auto add_baseline = [&](bool (*is_it)(const BackendKind&), TuneCandidate otherwise) {
-    const auto found =
-        std::find_if(given.begin(), given.end(), [&](const TuneCandidate& one) { return is_it(*one.kind); });
+  const auto add_baseline = [&](bool (*is_it)(const BackendRecipe&), TuneCandidate otherwise) {
+    const auto found = std::find_if(given.begin(), given.end(),
+                                    [&](const TuneCandidate& one) { return is_it(*one.recipe); });
     list.push_back(found != given.end() ? *found : std::move(otherwise));
   };
-  add_baseline(is_eager_baseline, {"eager", eager_backend_kind()});
-  add_baseline(is_fp32_baseline, {"fp32", halftone_backend_kind()});
+  add_baseline(is_eager_baseline, {"eager", eager_backend_recipe()});
+  add_baseline(is_fp32_baseline, {"fp32", halftone_backend_recipe()});
   for (const TuneCandidate& candidate : given) {
-    if (is_eager_baseline(*candidate.kind) || is_fp32_baseline(*candidate.kind)) continue;
+    if (is_eager_baseline(*candidate.recipe) || is_fp32_baseline(*candidate.recipe)) continue;
     if (strategy.only.empty() || candidate.name == strategy.only) list.push_back(candidate);
   }
   return list;

@@ -21,8 +21,8 @@ namespace halftone {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr size_t kMostOutput = size_t{8} << 20;
-constexpr size_t kMostErrors = 4096;
+constexpr size_t kMaxOutput = size_t{8} << 20;
+constexpr size_t kMaxErrors = 4096;
 
 class Descriptor {
  public:
@@ -107,10 +107,9 @@ class ChildWatch {
       if (const auto broken = broken_limit()) return end(*broken, outcome);
       if (poll(wanted, 2, patience()) <= 0) continue;
       if (wanted[0].revents != 0 && !read_some(wanted[0].fd, outcome.output)) wanted[0].fd = -1;
-      if (outcome.output.size() > kMostOutput) outcome.output.resize(kMostOutput);
+      if (outcome.output.size() > kMaxOutput) outcome.output.resize(kMaxOutput);
       if (wanted[1].revents != 0 && !read_some(wanted[1].fd, outcome.errors)) wanted[1].fd = -1;
-      if (outcome.errors.size() > 2 * kMostErrors)
-        outcome.errors.erase(0, outcome.errors.size() - kMostErrors);
+      if (outcome.errors.size() > 2 * kMaxErrors) outcome.errors.erase(0, outcome.errors.size() - kMaxErrors);
     }
   }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

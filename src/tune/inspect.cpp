@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/errors.h"
-#include "halftone/measure.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/measure.h"
 #include "tune/report_json.h"
 #include "tune/report_text.h"
 #include "tune/sample_layout.h"
@@ -18,7 +18,7 @@ namespace halftone {
 namespace {
 
 constexpr int kFewestRuns = 5;
-constexpr int kMostRuns = 100;
+constexpr int kMaxRuns = 100;
 constexpr int kDeepest = 8;
 constexpr double kTooLarge = 0.5;
 
@@ -38,7 +38,7 @@ std::map<std::string, double> time_layers(const std::shared_ptr<const GraphModul
   });
   std::map<std::string, std::vector<double>> times;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  for (int i = 0; i < kFewestRuns || (i < kMostRuns && std::chrono::steady_clock::now() < deadline); ++i) {
+  for (int i = 0; i < kFewestRuns || (i < kMaxRuns && std::chrono::steady_clock::now() < deadline); ++i) {
     sums.clear();
     run();
     for (const auto& [layer, spent] : sums) times[layer].push_back(spent);
@@ -88,13 +88,12 @@ std::vector<SubmoduleReport> group(const GraphModule& module, const InspectedPar
   return groups;
 }
 
-void set_worth(SubmoduleReport& each, double least_share) {
-  each.worth = each.layers > 0 && each.share >= least_share;
+void set_worth(SubmoduleReport& each, double min_share) {
+  each.worth = each.layers > 0 && each.share >= min_share;
   if (each.layers == 0) {
     each.reason = "no layer that could be quantized";
-  } else if (each.share < least_share) {
-    each.reason =
-        fmt::format("{:.1f} % of the time, less than {:.0f} %", each.share * 100, least_share * 100);
+  } else if (each.share < min_share) {
+    each.reason = fmt::format("{:.1f} % of the time, less than {:.0f} %", each.share * 100, min_share * 100);
   } else {
     each.reason = fmt::format("{} layer{}, {:.1f} % of the time", each.layers, each.layers == 1 ? "" : "s",
                               each.share * 100);
@@ -147,7 +146,7 @@ InspectReport inspect(const std::shared_ptr<const GraphModule>& module, const Sa
                                        [](const SubmoduleReport& one) { return one.share > kTooLarge; });
     if (balanced || options.depth > 0) break;
   }
-  for (SubmoduleReport& each : report.submodules) set_worth(each, options.least_share);
+  for (SubmoduleReport& each : report.submodules) set_worth(each, options.min_share);
   return report;
 }
 
@@ -159,7 +158,8 @@ std::string InspectReport::to_text() const {
                     fmt::format("{:.3f}", each.milliseconds), fmt::format("{:.1f} %", each.share * 100),
                     each.worth ? "yes" : "no", each.worth ? "" : each.reason});
   }
-  return wrap(fmt::format("{}: {:.2f} ms a call in the interpreter", model, milliseconds), kReportWidth) +
+  return wrap_text(fmt::format("{}: {:.2f} ms a call in the interpreter", model, milliseconds),
+                   kReportWidth) +
          "\n" +
          render_table({{"submodule", Align::kLeft, Cut::kName, 20},
                        {"parameters", Align::kRight},

@@ -22,15 +22,15 @@ double mean_ratio(const std::vector<ShapeTime>& times, double ShapeTime::*ratio)
   return times.empty() ? 0 : std::exp(sum / static_cast<double>(times.size()));
 }
 
-std::string why_wrong(const CandidateReport& candidate, double least_cosine) {
+std::string why_wrong(const CandidateReport& candidate, double min_cosine) {
   if (!candidate.accuracy) return "it was not validated";
   const Accuracy& accuracy = *candidate.accuracy;
   if (accuracy.nans > 0)
     return fmt::format("{} element{} NaN or infinite where eager's are not, or the other way round",
                        accuracy.nans, accuracy.nans == 1 ? " is" : "s are");
   // Written so that a cosine that is not a number is too small.
-  if (!(accuracy.least_cosine >= least_cosine))
-    return fmt::format("cosine {:.5f} to eager, less than {}", accuracy.least_cosine, least_cosine);
+  if (!(accuracy.min_cosine >= min_cosine))
+    return fmt::format("cosine {:.5f} to eager, less than {}", accuracy.min_cosine, min_cosine);
   return "";
 }
 
@@ -86,11 +86,11 @@ std::string why_slow(const CandidateReport& candidate, const Beside& beside) {
                      beside.name, mean, interval.low, interval.high, in_rounds(fewest_runs(candidate)));
 }
 
-std::string why_invalid(const CandidateReport& candidate, const Strategy& strategy, double least_cosine,
+std::string why_invalid(const CandidateReport& candidate, const Strategy& strategy, double min_cosine,
                         bool has_fp32) {
   // What the others are compared with; rounding alone makes its cosine to itself less than 1.
   if (candidate.is_eager) return "";
-  if (std::string wrong = why_wrong(candidate, least_cosine); !wrong.empty()) return wrong;
+  if (std::string wrong = why_wrong(candidate, min_cosine); !wrong.empty()) return wrong;
   if (std::string open = why_open(candidate); !open.empty()) return open;
   if (std::string slow = why_slow(candidate, kBesideEager); !slow.empty()) return slow;
   if (candidate.is_fp32 || !strategy.beat_fp32 || !has_fp32) return "";
@@ -151,19 +151,19 @@ std::optional<size_t> ask(const Strategy& strategy, const std::vector<CandidateR
 
 }  // namespace
 
-void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double least_cosine) {
+void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double min_cosine) {
   const bool has_fp32 = std::any_of(candidates.begin(), candidates.end(), [](const CandidateReport& each) {
     return each.is_fp32 && ran(each) && !each.times.empty();
   });
   for (CandidateReport& candidate : candidates) {
     if (!ran(candidate)) continue;
-    candidate.reason = why_invalid(candidate, strategy, least_cosine, has_fp32);
+    candidate.reason = why_invalid(candidate, strategy, min_cosine, has_fp32);
     candidate.verdict = candidate.reason.empty() ? Verdict::kValid : Verdict::kDropped;
   }
 }
 
 void choose(TuneReport& report, const Strategy& strategy) {
-  judge(report.candidates, strategy, report.least_cosine);
+  judge(report.candidates, strategy, report.min_cosine);
   const auto choice = ask(strategy, report.candidates);
   const size_t index = choice ? *choice : fallback(report.candidates);
   CandidateReport& chosen = report.candidates[index];

@@ -2,12 +2,12 @@
 // strategy can be applied to measurements of another day.
 #pragma once
 
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 
 /// Sets the verdict and reason of every candidate that ran: valid, or dropped with the numbers.
-void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double least_cosine);
+void judge(std::vector<CandidateReport>& candidates, const Strategy& strategy, double min_cosine);
 
 /// Judges, asks the strategy, and fills in chosen, won, the chosen one's verdict and the notes about it.
 /// Candidates that failed or were not tried stay as they are. kInvalidArgument if not even eager ran.

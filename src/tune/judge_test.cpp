@@ -35,9 +35,9 @@ CandidateReport row(std::string name, double ms, double cosine, int64_t bytes = 
   return made;
 }
 
-TuneReport report(std::vector<CandidateReport> others, double least_cosine = 0.99) {
+TuneReport report(std::vector<CandidateReport> others, double min_cosine = 0.99) {
   TuneReport made;
-  made.least_cosine = least_cosine;
+  made.min_cosine = min_cosine;
   made.candidates = {row("eager", kEager, 1, 400), row("fp32", kFp32, 1, 400)};
   made.candidates[0].is_eager = true;
   made.candidates[1].is_fp32 = true;
@@ -46,7 +46,7 @@ TuneReport report(std::vector<CandidateReport> others, double least_cosine = 0.9
 }
 
 TuneReport chosen_by(const Strategy& strategy, std::vector<CandidateReport> others) {
-  TuneReport made = report(std::move(others), strategy.least_cosine.value_or(0.99));
+  TuneReport made = report(std::move(others), strategy.min_cosine.value_or(0.99));
   made.strategy = strategy.name;
   choose(made, strategy);
   return made;
@@ -217,7 +217,7 @@ TEST(Strategies, AUsersOwnPlugsIn) {
 
 TEST(Strategies, HaveNames) {
   for (const std::string& name : strategy_names()) {
-    const Strategy strategy = strategy_by_name(name, {.budget_ms = 5, .least = 0.9, .candidate = "int8wo"});
+    const Strategy strategy = strategy_by_name(name, {.budget_ms = 5, .minimum = 0.9, .candidate = "int8wo"});
     EXPECT_TRUE(strategy.name.starts_with(name)) << strategy.name;
     EXPECT_TRUE(strategy.choose);
   }

@@ -1,7 +1,7 @@
 // Whether other programs took processor time away while something was timed.
 #pragma once
 
-#include "halftone/measure.h"
+#include "halftone/tune/measure.h"
 
 namespace halftone {
 

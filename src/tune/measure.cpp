@@ -1,5 +1,5 @@
-// measure(): the rounds that halftone/measure.h describes.
-#include "halftone/measure.h"
+// measure(): the rounds that halftone/tune/measure.h describes.
+#include "halftone/tune/measure.h"
 
 #include <fmt/format.h>
 
@@ -17,13 +17,13 @@
 namespace halftone {
 namespace {
 
-// A shorter run would pay for the caches that the contestant before it filled: it gets an untimed one first.
+// A shorter run would pay for the caches that the candidate before it filled: it gets an untimed one first.
 constexpr double kShortMs = 60;
 // Shorter runs are repeated until they add up to this, and their mean counts.
 constexpr double kTurnMs = 1;
-constexpr int kMostRepeats = 64;
-constexpr int kLeastWarmUp = 3;
-constexpr int kMostWarmUp = 8;
+constexpr int kMaxRepeats = 64;
+constexpr int kMinWarmUp = 3;
+constexpr int kMaxWarmUp = 8;
 // A run this long warms itself up; two are for TorchScript, which profiles in the first one.
 constexpr double kLongMs = 500;
 constexpr int kLongWarmUp = 2;
@@ -40,35 +40,35 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-class Race {
+class MeasuringRun {
  public:
-  Race(const std::vector<Contestant>& contestants, const MeasureOptions& options)
-      : contestants_(contestants),
+  MeasuringRun(const std::vector<TimedCandidate>& timed_candidates, const MeasureOptions& options)
+      : timed_candidates_(timed_candidates),
         options_(options),
-        first_(contestants.size()),
-        in_(contestants.size(), true),
-        all_times_(contestants.size()) {
+        first_(timed_candidates.size()),
+        in_(timed_candidates.size(), true),
+        all_times_(timed_candidates.size()) {
     if (!options_.watch && !options_.clock) options_.watch = watch_this_machine();
     if (!options_.clock) options_.clock = steady_seconds;
-    for (const Contestant& contestant : contestants) {
+    for (const TimedCandidate& timed_candidate : timed_candidates) {
       result_.rows.emplace_back();
-      result_.rows.back().name = contestant.name;
+      result_.rows.back().name = timed_candidate.name;
     }
   }
 
   Measurements run() {
-    for (size_t i = 0; i < contestants_.size(); ++i) attempt(i, [&] { check_and_warm_up(i); });
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) attempt(i, [&] { check_and_warm_up(i); });
     const double start = options_.clock();
     const auto spent = [&] { return options_.clock() - start; };
-    while (any_in() && result_.rounds < options_.most_rounds &&
-           (result_.rounds + result_.disturbed < options_.least_rounds || spent() < options_.seconds)) {
+    while (any_in() && result_.rounds < options_.max_rounds &&
+           (result_.rounds + result_.disturbed < options_.min_rounds || spent() < options_.seconds)) {
       round();
       if (options_.progress) options_.progress(share_done(spent()));
       // Statistics of many short rounds would cost more than the rounds.
       if (result_.rounds > 64 && result_.rounds % (result_.rounds / 16) != 0) continue;
       summarize();
       drop_hopeless();
-      if (result_.rounds >= options_.least_rounds && options_.confidence > 0 && all_decided()) {
+      if (result_.rounds >= options_.min_rounds && options_.confidence > 0 && all_decided()) {
         result_.decided = true;
         break;
       }
@@ -99,25 +99,25 @@ class Race {
 
   bool any_in() const { return std::find(in_.begin(), in_.end(), true) != in_.end(); }
 
-  double run_once(const Contestant& contestant) const {
-    if (contestant.prepare) contestant.prepare();
+  double run_once(const TimedCandidate& timed_candidate) const {
+    if (timed_candidate.prepare) timed_candidate.prepare();
     const double start = options_.clock();
-    contestant.run();
+    timed_candidate.run();
     return (options_.clock() - start) * 1e3;
   }
 
   void check_and_warm_up(size_t i) {
-    const Contestant& contestant = contestants_[i];
-    if (contestant.check) {
-      const std::string wrong = contestant.check();
+    const TimedCandidate& timed_candidate = timed_candidates_[i];
+    if (timed_candidate.check) {
+      const std::string wrong = timed_candidate.check();
       if (!wrong.empty()) return leave(i, wrong, true);
     }
     double fastest = std::numeric_limits<double>::infinity();
-    for (int run = 0; run < kMostWarmUp; ++run) {
-      const double time = run_once(contestant);
+    for (int run = 0; run < kMaxWarmUp; ++run) {
+      const double time = run_once(timed_candidate);
       const bool settled = time > kSettled * fastest;
       fastest = std::min(fastest, time);
-      if (settled && run + 1 >= kLeastWarmUp) break;
+      if (settled && run + 1 >= kMinWarmUp) break;
       if (fastest > kLongMs && run + 1 >= kLongWarmUp) break;
     }
     first_[i] = fastest;
@@ -125,13 +125,13 @@ class Race {
 
   /// Milliseconds, and whether the run was undisturbed.
   std::pair<double, bool> timed_runs(size_t i) const {
-    const Contestant& contestant = contestants_[i];
-    if (first_[i] < kShortMs) run_once(contestant);
+    const TimedCandidate& timed_candidate = timed_candidates_[i];
+    if (first_[i] < kShortMs) run_once(timed_candidate);
     const int repeats =
-        static_cast<int>(std::clamp(kTurnMs / std::max(first_[i], 1e-6), 1.0, double{kMostRepeats}));
+        static_cast<int>(std::clamp(kTurnMs / std::max(first_[i], 1e-6), 1.0, double{kMaxRepeats}));
     const std::function<bool()> disturbed = options_.watch ? options_.watch() : nullptr;
     double sum = 0;
-    for (int k = 0; k < repeats; ++k) sum += run_once(contestant);
+    for (int k = 0; k < repeats; ++k) sum += run_once(timed_candidate);
     return {sum / repeats, !disturbed || !disturbed()};
   }
 
@@ -143,7 +143,7 @@ class Race {
   }
 
   void round() {
-    const size_t count = contestants_.size();
+    const size_t count = timed_candidates_.size();
     const auto turns = static_cast<size_t>(result_.rounds + result_.disturbed);
     now_.assign(count, std::nullopt);
     round_is_quiet_ = true;
@@ -160,23 +160,22 @@ class Race {
   }
 
   void look_at_disturbance() {
-    result_.too_busy =
-        result_.disturbed > 0 && result_.rounds < std::min(kFewestQuiet, options_.least_rounds);
+    result_.too_busy = result_.disturbed > 0 && result_.rounds < std::min(kFewestQuiet, options_.min_rounds);
     if (!result_.too_busy) return;
-    for (size_t i = 0; i < contestants_.size(); ++i) result_.rows[i].times = std::move(all_times_[i]);
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) result_.rows[i].times = std::move(all_times_[i]);
   }
 
   double share_done(double spent) const {
     const double by_time = options_.seconds > 0 ? spent / options_.seconds : 1;
-    const double by_rounds = result_.rounds / static_cast<double>(std::max(1, options_.least_rounds));
+    const double by_rounds = result_.rounds / static_cast<double>(std::max(1, options_.min_rounds));
     return std::clamp(std::min(by_time, by_rounds), 0.0, 1.0);
   }
 
   std::optional<size_t> find_leader() const {
     std::optional<size_t> leader;
-    for (size_t i = 0; i < contestants_.size(); ++i) {
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) {
       const MeasuredTime& row = result_.rows[i];
-      if (row.failed || row.times.empty() || contestants_[i].brief) continue;
+      if (row.failed || row.times.empty() || timed_candidates_[i].brief) continue;
       if (!leader || row.median < result_.rows[*leader].median) leader = i;
     }
     return leader;
@@ -206,18 +205,18 @@ class Race {
   bool hopeless(size_t i) const {
     const MeasuredTime& row = result_.rows[i];
     const MeasuredTime& leader = result_.rows[result_.leader];
-    if (result_.rounds >= options_.least_rounds) return row.relative_interval.low > options_.drop_ratio;
-    if (contestants_[i].keep || result_.rounds < kEarlyRounds) return false;
+    if (result_.rounds >= options_.min_rounds) return row.relative_interval.low > options_.drop_ratio;
+    if (timed_candidates_[i].keep || result_.rounds < kEarlyRounds) return false;
     return *std::min_element(row.times.begin(), row.times.end()) >
            2 * options_.drop_ratio * *std::max_element(leader.times.begin(), leader.times.end());
   }
 
   void drop_hopeless() {
     const auto leader = find_leader();
-    for (size_t i = 0; i < contestants_.size(); ++i) {
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) {
       const MeasuredTime& row = result_.rows[i];
-      if (!in_[i] || row.times.empty() || leader == i || contestants_[i].always) continue;
-      if (contestants_[i].brief && result_.rounds >= options_.least_rounds) {
+      if (!in_[i] || row.times.empty() || leader == i || timed_candidates_[i].always) continue;
+      if (timed_candidates_[i].brief && result_.rounds >= options_.min_rounds) {
         leave(i, fmt::format("measured in {} rounds only", result_.rounds), false);
       } else if (leader && options_.drop_ratio > 0 && hopeless(i)) {
         leave(i,
@@ -230,7 +229,7 @@ class Race {
 
   bool all_decided() const {
     const size_t count = static_cast<size_t>(std::count(in_.begin(), in_.end(), true));
-    for (size_t i = 0; i < contestants_.size(); ++i) {
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) {
       if (!in_[i]) continue;
       const MeasuredTime& row = result_.rows[i];
       if (i == result_.leader) {
@@ -244,7 +243,7 @@ class Race {
     return true;
   }
 
-  const std::vector<Contestant>& contestants_;
+  const std::vector<TimedCandidate>& timed_candidates_;
   MeasureOptions options_;
   std::vector<double> first_;  ///< ms of the fastest warm-up
   std::vector<bool> in_;
@@ -266,8 +265,8 @@ void require_quiet(const Measurements& measured) {
   if (measured.too_busy) throw MachineBusy(measured.disturbed, measured.disturbed + measured.rounds);
 }
 
-Measurements measure(const std::vector<Contestant>& contestants, const MeasureOptions& options) {
-  return Race(contestants, options).run();
+Measurements measure(const std::vector<TimedCandidate>& timed_candidates, const MeasureOptions& options) {
+  return MeasuringRun(timed_candidates, options).run();
 }
 
 }  // namespace halftone

@@ -1,4 +1,4 @@
-#include "halftone/measure.h"
+#include "halftone/tune/measure.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -15,21 +15,21 @@ namespace {
 
 using testing::HasSubstr;
 
-/// A clock that only contestants move: what a run costs is what it adds.
+/// A clock that only candidates move: what a run costs is what it adds.
 class FakeTime {
  public:
   double now = 0;
   std::function<double()> clock() {
     return [this] { return now; };
   }
-  Contestant contestant(std::string name, std::function<double()> milliseconds) {
-    Contestant made;
+  TimedCandidate timed_candidate(std::string name, std::function<double()> milliseconds) {
+    TimedCandidate made;
     made.name = std::move(name);
     made.run = [this, milliseconds] { now += milliseconds() * 1e-3; };
     return made;
   }
-  Contestant steady(std::string name, double milliseconds) {
-    return contestant(std::move(name), [milliseconds] { return milliseconds; });
+  TimedCandidate steady(std::string name, double milliseconds) {
+    return timed_candidate(std::move(name), [milliseconds] { return milliseconds; });
   }
 };
 
@@ -74,14 +74,14 @@ TEST(Measure, FindsTheLeaderInSpiteOfAMachineThatSlowsDown) {
   FakeTime time;
   std::mt19937 generator(2);
   std::normal_distribution<double> noise(1, 0.02);
-  // The machine's mood swings by a factor of three, slowly: the ratio of two contestants does not notice.
+  // The machine's mood swings by a factor of three, slowly: the ratio of two candidates does not notice.
   const auto mood = [&] { return 2 + std::sin(time.now * 0.05); };
   MeasureOptions options;
   options.clock = time.clock();
   options.seconds = 1000;
   options.confidence = 0.01;
-  const auto result = measure({time.contestant("slow", [&] { return 104 * mood() * noise(generator); }),
-                               time.contestant("fast", [&] { return 100 * mood() * noise(generator); })},
+  const auto result = measure({time.timed_candidate("slow", [&] { return 104 * mood() * noise(generator); }),
+                               time.timed_candidate("fast", [&] { return 100 * mood() * noise(generator); })},
                               options);
   EXPECT_EQ(result.leader, 1U);
   EXPECT_TRUE(result.decided);
@@ -98,7 +98,7 @@ TEST(Measure, StopsWhenTheConfidenceIsReached) {
   options.confidence = 0.01;
   const auto result = measure({time.steady("a", 100), time.steady("b", 100)}, options);
   EXPECT_TRUE(result.decided);
-  EXPECT_EQ(result.rounds, options.least_rounds);
+  EXPECT_EQ(result.rounds, options.min_rounds);
   EXPECT_EQ(result.rows[0].times.size(), 6U);
   EXPECT_NEAR(result.rows[0].median, 100, 1e-6);
 }
@@ -111,8 +111,8 @@ TEST(Measure, StopsWithTheBudgetAndSaysThatNothingIsDecided) {
   options.clock = time.clock();
   options.seconds = 10;
   options.confidence = 1e-4;
-  const auto result = measure({time.contestant("a", [&] { return 100 * wild(generator); }),
-                               time.contestant("b", [&] { return 100 * wild(generator); })},
+  const auto result = measure({time.timed_candidate("a", [&] { return 100 * wild(generator); }),
+                               time.timed_candidate("b", [&] { return 100 * wild(generator); })},
                               options);
   EXPECT_FALSE(result.decided);
   EXPECT_GE(result.seconds, 10);
@@ -136,13 +136,13 @@ TEST(Measure, HopelessContestantsLeaveEarly) {
   options.clock = time.clock();
   options.seconds = 30;
   options.drop_ratio = 1.3;
-  auto baseline = time.contestant("baseline", [&] { return 1000 * noise(generator); });
+  auto baseline = time.timed_candidate("baseline", [&] { return 1000 * noise(generator); });
   baseline.keep = true;
   const auto result =
-      measure({time.contestant("fast", [&] { return 100 * noise(generator); }),
-               time.contestant("near", [&] { return 110 * noise(generator); }),
-               time.contestant("slower", [&] { return 200 * noise(generator); }),
-               time.contestant("hopeless", [&] { return 1000 * noise(generator); }), baseline},
+      measure({time.timed_candidate("fast", [&] { return 100 * noise(generator); }),
+               time.timed_candidate("near", [&] { return 110 * noise(generator); }),
+               time.timed_candidate("slower", [&] { return 200 * noise(generator); }),
+               time.timed_candidate("hopeless", [&] { return 1000 * noise(generator); }), baseline},
               options);
   EXPECT_EQ(result.rows[3].times.size(), 3U);  // ten times as slow: three rounds say it
   EXPECT_THAT(result.rows[3].reason, HasSubstr("times the time of fast after 3 rounds"));
@@ -190,7 +190,7 @@ TEST(Measure, OneThatThrowsLeavesAndTheOthersGoOn) {
   options.clock = time.clock();
   options.seconds = 5;
   int left = 6;
-  auto failing = time.contestant("failing", [&] {
+  auto failing = time.timed_candidate("failing", [&] {
     if (--left == 0) throw std::runtime_error("out of something");
     return 100.0;
   });
@@ -210,15 +210,15 @@ TEST(Measure, PreparingIsNotTimedAndComesBeforeEveryRun) {
   MeasureOptions options;
   options.clock = time.clock();
   int prepared = 0, runs = 0;
-  auto contestant = time.contestant("a", [&] {
+  auto timed_candidate = time.timed_candidate("a", [&] {
     ++runs;
     return 100.0;
   });
-  contestant.prepare = [&] {
+  timed_candidate.prepare = [&] {
     ++prepared;
     time.now += 5;
   };
-  const auto result = measure({contestant}, options);
+  const auto result = measure({timed_candidate}, options);
   EXPECT_NEAR(result.rows[0].median, 100, 1e-6);
   EXPECT_EQ(prepared, runs);
 }
@@ -228,10 +228,10 @@ TEST(Measure, EveryRoundBeginsWithTheNextOne) {
   MeasureOptions options;
   options.clock = time.clock();
   options.seconds = 0;
-  options.least_rounds = 4;
+  options.min_rounds = 4;
   std::string order;
   const auto named = [&](char letter) {
-    return time.contestant(std::string(1, letter), [&order, letter] {
+    return time.timed_candidate(std::string(1, letter), [&order, letter] {
       order += letter;
       return 100.0;
     });
@@ -246,11 +246,11 @@ TEST(Measure, ShortRunsAreRepeatedAndTheMeanCounts) {
   options.clock = time.clock();
   options.seconds = 0;
   int runs = 0;
-  auto contestant = time.contestant("a", [&] {
+  auto timed_candidate = time.timed_candidate("a", [&] {
     ++runs;
     return runs % 2 == 0 ? 0.05 : 0.15;
   });
-  const auto result = measure({contestant}, options);
+  const auto result = measure({timed_candidate}, options);
   EXPECT_NEAR(result.rows[0].median, 0.1, 0.01);
   EXPECT_GT(runs, 6 * 10);
 }
@@ -284,7 +284,7 @@ TEST(Measure, ADisturbedTurnIsMadeAgain) {
     busy = ++turns % 3 == 0;
     return [&] { return busy; };
   };
-  const auto result = measure({time.contestant("a", [&] { return busy ? 5000.0 : 100.0; })}, options);
+  const auto result = measure({time.timed_candidate("a", [&] { return busy ? 5000.0 : 100.0; })}, options);
   EXPECT_EQ(result.disturbed, 0);
   EXPECT_EQ(result.rounds, 6);
   for (const double each : result.rows[0].times) EXPECT_NEAR(each, 100, 1e-6);
@@ -295,12 +295,13 @@ TEST(Measure, DisturbedRoundsAreDroppedAndMadeAgain) {
   MeasureOptions options;
   options.clock = time.clock();
   options.seconds = 30;
-  options.most_rounds = 10;
+  options.max_rounds = 10;
   // Others come for a while: eager waits for a thread that has no processor, and takes twelve milliseconds.
   const auto busy = [&] { return time.now > 1 && time.now < 15; };
   options.watch = watch_of(busy);
   const auto result = measure(
-      {time.contestant("eager", [&] { return busy() ? 12000.0 : 100.0; }), time.steady("ours", 50)}, options);
+      {time.timed_candidate("eager", [&] { return busy() ? 12000.0 : 100.0; }), time.steady("ours", 50)},
+      options);
   EXPECT_GT(result.disturbed, 0);
   EXPECT_EQ(result.rounds, 10);
   EXPECT_FALSE(result.too_busy);
@@ -352,8 +353,8 @@ TEST(PairedInterval, IsOpenWithFewerThanSixRounds) {
 // The real clock, with costs that a busy machine cannot turn around.
 TEST(Measure, MeasuresRealTime) {
   const auto sleeping = [](std::string name, int ms) {
-    return Contestant{.name = std::move(name),
-                      .run = [ms] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }};
+    return TimedCandidate{.name = std::move(name),
+                          .run = [ms] { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }};
   };
   MeasureOptions options;
   options.seconds = 1;

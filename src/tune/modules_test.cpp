@@ -1,4 +1,6 @@
 // C++ modules, submodules, and the tuning of MiniLM.
+#include "halftone/tune/modules.h"
+
 #include <ATen/ops/full.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
@@ -11,8 +13,7 @@
 #include <thread>
 
 #include "backend/lifecycle/backend_access.h"
-#include "halftone/capture.h"
-#include "halftone/tune_modules.h"
+#include "halftone/capture/capture.h"
 #include "quant/graph/quantized_node.h"
 #include "tune/accuracy.h"
 #include "tune/submodules.h"
@@ -72,7 +73,7 @@ TEST(TuneModule, CapturesOnce) {
   const auto tower = std::make_shared<Tower>();
   const ModelSource model(tower, forward_of(tower));
   const std::vector<Sample> samples{row_call(2)};
-  Backend(eager_backend_kind()).build(model, {}, samples);
+  Backend(eager_backend_recipe()).build(model, {}, samples);
   const int captured = tower->calls.exchange(0);
   const auto result = tune(model, samples, max_throughput(), quickly());
   // Each sample that is held out is compared with the module itself.
@@ -95,7 +96,7 @@ TEST(TuneModule, FindsOutThatTheGraphIsNotTheModule) {
 
 TEST(Wrap, RecordsCallsAndThenRunsWhatWasChosen) {
   const auto tower = std::make_shared<Tower>();
-  const TunableModule wrapped = wrap(tower, forward_of(tower), {.most_samples = 5, .most_per_shape = 2});
+  const TunableModule wrapped = wrap(tower, forward_of(tower), {.max_samples = 5, .max_per_shape = 2});
   expect_error(ErrorCode::kState, {"there was none yet"}, [&] { wrapped.tune(max_throughput(), quickly()); });
   for (const int64_t rows : {2, 2, 2, 4, 4, 4}) wrapped({at::randn({rows, 64})});
   EXPECT_EQ(tower->calls, 6);
@@ -202,21 +203,21 @@ TEST(Inspect, GoesDeeperWhileOneSubmoduleHasMostOfTheTime) {
 
 TEST(LayerwiseBackend, DescribesFewPatternsByNameAndManyByNumber) {
   LayerwiseConfig few = {{"a\x1b", "int8wo"}, {"b", "int4wo"}};
-  EXPECT_EQ(layerwise_backend_kind(few)->describe_config(),
+  EXPECT_EQ(layerwise_backend_recipe(few)->describe_config(),
             "a\\x1b=Int8WeightOnlyConfig(), b=Int4WeightOnlyConfig()");
   for (int i = 0; i < 10; ++i) few.emplace_back(fmt::format("layer{}", i), "int4wo");
-  EXPECT_EQ(layerwise_backend_kind(few)->describe_config(),
+  EXPECT_EQ(layerwise_backend_recipe(few)->describe_config(),
             "1 pattern=Int8WeightOnlyConfig(), 11 patterns=Int4WeightOnlyConfig()");
 }
 
 TEST(LayerwiseBackend, QuantizesWhatItNames) {
-  const auto kind = layerwise_backend_kind({{exact_pattern({"big.tower.up"}), Int8WeightOnlyConfig{}},
-                                            {"small\\..*", Int8DynamicActivationInt8WeightConfig{}}});
+  const auto recipe = layerwise_backend_recipe({{exact_pattern({"big.tower.up"}), Int8WeightOnlyConfig{}},
+                                                {"small\\..*", Int8DynamicActivationInt8WeightConfig{}}});
   EXPECT_EQ(
-      kind->config(),
+      recipe->config(),
       R"j({"overrides":[["big\\.tower\\.up",{"type":"Int8WeightOnlyConfig"}],["small\\..*",{"symmetric_activations":false,"type":"Int8DynamicActivationInt8WeightConfig","weight_bits":8}]]})j");
-  const auto again = make_backend_kind("LayerwiseBackend", kind->config());
-  EXPECT_EQ(again->config(), kind->config());
+  const auto again = make_backend_recipe("LayerwiseBackend", recipe->config());
+  EXPECT_EQ(again->config(), recipe->config());
   const auto model = two_towers();
   const ReadyModel ready = again->prepare(model, {ids_call()}, "");
   std::vector<std::string> quantized;
@@ -229,7 +230,7 @@ TEST(LayerwiseBackend, QuantizesWhatItNames) {
   // What is converted already is taken as it is.
   EXPECT_EQ(again->prepare(ready.module, {}, "").module->tensors()->size(), ready.module->tensors()->size());
   expect_error(ErrorCode::kInvalidArgument, {"LayerwiseBackend", "overrides"},
-               [] { make_backend_kind("LayerwiseBackend", R"({"overrides":[["a"]]})"); });
+               [] { make_backend_recipe("LayerwiseBackend", R"({"overrides":[["a"]]})"); });
 }
 
 TEST(TuneSubmodules, GivesOneBackendThatIsValid) {
@@ -249,7 +250,7 @@ TEST(TuneSubmodules, GivesOneBackendThatIsValid) {
   const Sample call = ids_call();
   AccuracyCount count;
   count.add(Session(model)(call.args), tuned.result.backend.infer(call.args), {});
-  EXPECT_GE(count.result().least_cosine, 0.99);
+  EXPECT_GE(count.result().min_cosine, 0.99);
 }
 
 TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
@@ -275,7 +276,7 @@ TEST(TuneMiniLm, ChoosesAValidCandidateAndTheSecondTuningIsInstant) {
     EXPECT_NE(row.verdict, Verdict::kNotTried) << row.name << ": " << row.reason;
   }
   const CandidateReport* chosen = first.report.find(first.report.chosen);
-  EXPECT_GE(chosen->accuracy->least_cosine, 0.99);
+  EXPECT_GE(chosen->accuracy->min_cosine, 0.99);
   EXPECT_LT(chosen->times.at(0).to_eager, 1);
   EXPECT_LT(chosen->bytes, first.report.find("eager")->bytes);
   EXPECT_LT(first.report.seconds, 60);

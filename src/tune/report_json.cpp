@@ -84,7 +84,7 @@ std::vector<ShapeTime> times_of(const JsonCursor& place) {
 
 Json accuracy_json(const std::optional<Accuracy>& accuracy) {
   if (!accuracy) return nullptr;
-  Json json = {{"least_cosine", number(accuracy->least_cosine)},
+  Json json = {{"least_cosine", number(accuracy->min_cosine)},
                {"mean_cosine", number(accuracy->mean_cosine)},
                {"relative_error", number(accuracy->relative_error)},
                {"nans", accuracy->nans}};
@@ -99,7 +99,7 @@ std::optional<Accuracy> accuracy_of(const JsonCursor& place) {
     return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get_double();
   };
   Accuracy accuracy;
-  accuracy.least_cosine = or_nan(place.at("least_cosine"));
+  accuracy.min_cosine = or_nan(place.at("least_cosine"));
   accuracy.mean_cosine = or_nan(place.at("mean_cosine"));
   accuracy.relative_error = number_of(place.at("relative_error"));
   accuracy.nans = place.at("nans").get_int();
@@ -243,7 +243,7 @@ std::string TuneReport::to_json() const {
   json["threads"] = threads;
   json["halftone"] = version;
   json["strategy"] = strategy;
-  json["least_cosine"] = least_cosine;
+  json["least_cosine"] = min_cosine;
   json["metric"] = metric;
   json["shapes"] = shapes_json(shapes);
   json["ranges"] = ranges_json(ranges);
@@ -280,7 +280,7 @@ TuneReport TuneReport::from_json(std::string_view json) {
   report.threads = static_cast<int>(root.at("threads").get_int());
   report.version = root.at("halftone").get_string();
   report.strategy = root.at("strategy").get_string();
-  report.least_cosine = root.at("least_cosine").get_double();
+  report.min_cosine = root.at("least_cosine").get_double();
   report.metric = root.at("metric").get_string();
   report.shapes = shapes_of(root.at("shapes"));
   report.ranges = ranges_of(root.at("ranges"));

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/json.h"
-#include "halftone/tune_report.h"
+#include "halftone/tune/report.h"
 
 namespace halftone {
 

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <sstream>
 
-#include "halftone/log.h"
+#include "halftone/base/log.h"
 #include "tune/cache.h"
 #include "tune/fingerprint.h"
 #include "tune/test_support.h"
@@ -47,7 +47,7 @@ TuneReport full_report() {
   report.threads = 2;
   report.version = "0.1.0";
   report.strategy = "throughput";
-  report.least_cosine = 0.99;
+  report.min_cosine = 0.99;
   report.metric = "mine";
   report.shapes = {{{{"x", "f32", {1, 128}}, {"mask", "i64", {}}}, 1, 4},
                    {{{"x", "f32", {32, 128}}, {"mask", "i64", {}}}, 32, 1}};
@@ -95,7 +95,7 @@ TEST(TuneReport, JsonGoesThereAndBack) {
   EXPECT_EQ(back.to_json(), json);
   EXPECT_EQ(back.find(report.chosen)->times[1].high, std::numeric_limits<double>::infinity());
   EXPECT_EQ(back.find(report.chosen)->accuracy->metric, 0.5);
-  EXPECT_TRUE(std::isnan(back.find("bad")->accuracy->least_cosine));
+  EXPECT_TRUE(std::isnan(back.find("bad")->accuracy->min_cosine));
   EXPECT_TRUE(back.find("bad")->is_fp32);
   EXPECT_EQ(back.ranges[0].max, std::numeric_limits<int64_t>::max());
   EXPECT_EQ(back.shapes[0].tensors[0].sizes, (std::vector<int64_t>{1, 128}));
@@ -165,8 +165,8 @@ class TuneCache : public testing::Test {
 
   TestFolder folder;
   std::shared_ptr<GraphModule> model = napping_model(3);
-  std::shared_ptr<const ChangingKind> quick = napping_kind("Quick", 1);
-  std::shared_ptr<const ChangingKind> rough = napping_kind("Rough", 0.4);
+  std::shared_ptr<const ChangingRecipe> quick = napping_recipe("Quick", 1);
+  std::shared_ptr<const ChangingRecipe> rough = napping_recipe("Rough", 0.4);
   std::vector<Sample> samples{call_of(2)};
   TuneOptions options;
 };
@@ -207,9 +207,9 @@ TEST_F(TuneCache, AChangeOfAnythingMeasuresAnew) {
   EXPECT_FALSE(run().from_cache);
   samples = {call_of(2)};
   EXPECT_TRUE(run().from_cache);
-  options.least_cosine = 0.9;
+  options.min_cosine = 0.9;
   EXPECT_FALSE(run().from_cache);
-  options.least_cosine = 0.99;
+  options.min_cosine = 0.99;
   model->set_tensor("fc.weight", model->tensor("fc.weight") * 2);
   EXPECT_FALSE(run().from_cache);
   options.candidates.pop_back();

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "halftone/table.h"
-#include "halftone/tune_report.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/report.h"
 
 namespace halftone {
 namespace {
@@ -22,7 +22,7 @@ std::string rate(double per_second) {
 
 std::string cosine(const CandidateReport& row) {
   if (!row.accuracy) return "-";
-  return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->least_cosine);
+  return row.accuracy->nans > 0 ? "NaN" : fmt::format("{:.5f}", row.accuracy->min_cosine);
 }
 
 /// Nothing if the interval is open: no number of times is supported by that.
@@ -70,8 +70,8 @@ std::string conclusion(const TuneReport& report) {
   const CandidateReport* chosen = report.find(report.chosen);
   if (chosen == nullptr) return "";
   const std::string why = chosen->reason.empty() ? "" : ": " + chosen->reason;
-  return wrap(fmt::format("{} {}{}", report.won ? "Chosen:" : "Nothing won. Taken:", chosen->name, why),
-              kReportWidth);
+  return wrap_text(fmt::format("{} {}{}", report.won ? "Chosen:" : "Nothing won. Taken:", chosen->name, why),
+                   kReportWidth);
 }
 
 }  // namespace
@@ -81,7 +81,7 @@ std::string shapes_line(const std::vector<SampleShape>& shapes) {
   for (const SampleShape& shape : shapes)
     labels.push_back(shape.calls > 1 ? fmt::format("{} ({} calls)", shape.label(), shape.calls)
                                      : shape.label());
-  return wrap(fmt::format("shapes: {}", fmt::join(labels, ", ")), kReportWidth);
+  return wrap_text(fmt::format("shapes: {}", fmt::join(labels, ", ")), kReportWidth);
 }
 
 std::string ranges_text(const std::vector<SampleRange>& ranges) {
@@ -90,22 +90,22 @@ std::string ranges_text(const std::vector<SampleRange>& ranges) {
     const std::string end =
         range.max == std::numeric_limits<int64_t>::max() ? "" : fmt::format("{}", range.max);
     const std::string checks = range.checks.empty() ? "" : fmt::format(": {}", fmt::join(range.checks, "; "));
-    text += wrap(fmt::format("size {} of {}…{}{}{}", range.symbol, range.min, end,
-                             range.declared ? "" : ", as the samples have it", checks),
-                 kReportWidth);
+    text += wrap_text(fmt::format("size {} of {}…{}{}{}", range.symbol, range.min, end,
+                                  range.declared ? "" : ", as the samples have it", checks),
+                      kReportWidth);
   }
   return text;
 }
 
 std::string TuneReport::to_text() const {
-  std::string text = wrap(fmt::format("{}, strategy {}, {} threads, {}, {}, halftone {}", model, strategy,
-                                      threads, cpu, isa, version),
-                          kReportWidth);
+  std::string text = wrap_text(fmt::format("{}, strategy {}, {} threads, {}, {}, halftone {}", model,
+                                           strategy, threads, cpu, isa, version),
+                               kReportWidth);
   text += shapes_line(shapes);
-  text += wrap(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
-                           held_out == 1 ? "" : "s",
-                           synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", least_cosine),
-               kReportWidth);
+  text += wrap_text(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
+                                held_out == 1 ? "" : "s",
+                                synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
+                    kReportWidth);
   std::vector<Row> rows;
   for (const CandidateReport& row : candidates) add_rows(rows, row, shapes);
   text += "\n";
@@ -125,23 +125,23 @@ std::string TuneReport::to_text() const {
   text += "\n";
   for (const CandidateReport& row : candidates) {
     if (row.verdict == Verdict::kChosen || row.reason.empty()) continue;
-    text += wrap(fmt::format("{} {}: {}", row.name, to_string(row.verdict), row.reason), kReportWidth);
+    text += wrap_text(fmt::format("{} {}: {}", row.name, to_string(row.verdict), row.reason), kReportWidth);
   }
   const std::string dropped =
       disturbed > 0 ? fmt::format("; {} of {} rounds were disturbed by other programs and dropped", disturbed,
                                   disturbed + rounds)
                     : "";
-  text += wrap(
+  text += wrap_text(
       "speed: the median over n rounds of the ratio to eager in the same round; ms: eager's median "
       "times that; ±: how far its interval (95 %, six rounds or more) reaches" +
           dropped,
       kReportWidth);
   if (rounds > 0 && !watched)
-    text += wrap("other programs were not looked for meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
+    text += wrap_text("other programs were not looked for meanwhile (HALFTONE_BUSY=ignore)", kReportWidth);
   text += ranges_text(ranges);
-  for (const std::string& note : notes) text += wrap(note, kReportWidth);
-  text += from_cache ? wrap(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)
-                     : wrap(fmt::format("tuned in {:.1f} s", seconds), kReportWidth);
+  for (const std::string& note : notes) text += wrap_text(note, kReportWidth);
+  text += from_cache ? wrap_text(fmt::format("measurements from the cache of {}", measured_at), kReportWidth)
+                     : wrap_text(fmt::format("tuned in {:.1f} s", seconds), kReportWidth);
   return text + conclusion(*this);
 }
 

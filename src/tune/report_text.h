@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/tune_samples.h"
+#include "halftone/tune/samples.h"
 
 namespace halftone {
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/lifecycle.h"
-#include "halftone/tune_samples.h"
+#include "halftone/backend/backend.h"
+#include "halftone/tune/samples.h"
 
 namespace halftone {
 

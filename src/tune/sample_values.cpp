@@ -19,7 +19,7 @@
 namespace halftone {
 namespace {
 
-constexpr int64_t kMostTimesSample = 4;
+constexpr int64_t kMaxTimesSample = 4;
 
 /// Every leaf of the call through `change`, the nesting kept.
 template <typename Change>
@@ -177,7 +177,7 @@ std::vector<RangeEnd> range_ends(const GraphModule& graph, const SampleLayout& l
     const SampleRange& range = layout.ranges[r];
     // A symbol that only stands in larger expressions cannot be set by itself.
     if (!range.declared || !first.bindings.contains(range.symbol)) continue;
-    const int64_t high = std::min(range.max, std::max(kMostTimesSample * largest[range.symbol], range.min));
+    const int64_t high = std::min(range.max, std::max(kMaxTimesSample * largest[range.symbol], range.min));
     for (const int64_t size : {range.min, high}) {
       if (size == high && !ends.empty() && ends.back().range == r && ends.back().size == size) continue;
       RangeEnd end{r, size, fmt::format("{} = {}", range.symbol, size), {}};

@@ -8,7 +8,7 @@
 
 #include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 #include "tune/accuracy.h"
 #include "tune/candidates.h"
 #include "tune/fingerprint.h"
@@ -32,12 +32,12 @@ void compare_with_module(const ModelSource& model, const Backend& eager,
   for (const Sample& sample : samples)
     count.add(model.forward(sample.args), eager.infer(sample.args, sample.kwargs), {});
   const Accuracy accuracy = count.result();
-  if (accuracy.nans > 0 || !(accuracy.least_cosine >= kCaptureCosine)) {
+  if (accuracy.nans > 0 || !(accuracy.min_cosine >= kCaptureCosine)) {
     fail(ErrorCode::kUnsupported,
          "{}: the captured graph does not do what the module does (cosine {:.5f}): it branches on data, "
          "draws random "
          "numbers, or keeps something that is no tensor",
-         graph->name, accuracy.least_cosine);
+         graph->name, accuracy.min_cosine);
   }
 }
 
@@ -46,7 +46,7 @@ void compare_with_module(const ModelSource& model, const Backend& eager,
 std::vector<std::string> TuningSetup::candidate_keys() const {
   std::vector<std::string> keys;
   for (const TuneCandidate& candidate : candidates)
-    keys.push_back(candidate.name + " " + Backend(candidate.kind).key());
+    keys.push_back(candidate.name + " " + Backend(candidate.recipe).key());
   return keys;
 }
 
@@ -64,12 +64,12 @@ TuningSetup set_up(const ModelSource& model, const Samples& samples, const Strat
   setup.layout = lay_out(samples, model.graph.get(), options.spec, options.seed);
   if (!model.graph) setup.spec.dynamic = setup.layout.dynamic;
   setup.candidates = candidates_to_try(options.candidates, strategy);
-  setup.least_cosine = strategy.least_cosine.value_or(options.least_cosine);
+  setup.min_cosine = strategy.min_cosine.value_or(options.min_cosine);
   return setup;
 }
 
 Backend captured_backend(const ModelSource& model, const TuningSetup& setup, c10::Device device) {
-  Backend eager(eager_backend_kind());
+  Backend eager(eager_backend_recipe());
   eager.build(model, setup.spec, setup.layout.build, device);
   if (model.module)
     compare_with_module(model, eager, BackendAccess::content(eager).original, setup.layout.validation);
@@ -88,27 +88,27 @@ CacheKey cache_key(const TuningSetup& setup, std::string model_hash, const Strat
   key.model_hash = std::move(model_hash);
   key.shapes = setup.layout.shapes;
   key.candidates = setup.candidate_keys();
-  key.least_cosine = setup.least_cosine;
+  key.min_cosine = setup.min_cosine;
   key.metric = options.metric_name;
   key.stop_at_first = strategy.stop_at_first;
   key.beat_fp32 = strategy.beat_fp32;
   return key;
 }
 
-TunePlan dry_run(const ModelSource& model, const Samples& samples, const Strategy& strategy,
-                 const TuneOptions& options) {
+TuneDryRun dry_run(const ModelSource& model, const Samples& samples, const Strategy& strategy,
+                   const TuneOptions& options) {
   const TuningSetup setup = set_up(model, samples, strategy, options);
-  TunePlan plan;
+  TuneDryRun plan;
   plan.model = setup.spec.name;
   plan.strategy = strategy.name;
   for (size_t i = 0; i < setup.candidates.size(); ++i)
     plan.candidates.push_back(
-        {setup.candidates[i].name, Backend(setup.candidates[i].kind).describe(), i < 2});
+        {setup.candidates[i].name, Backend(setup.candidates[i].recipe).describe(), i < 2});
   plan.shapes = setup.layout.shapes;
   plan.ranges = setup.layout.ranges;
   plan.held_out = static_cast<int>(setup.layout.validation.size());
   plan.synthetic = static_cast<int>(setup.layout.synthetic);
-  plan.least_cosine = setup.least_cosine;
+  plan.min_cosine = setup.min_cosine;
   plan.time_limit = options.time_limit;
   plan.isolated = options.isolate.has_value();
   if (model.graph && !options.cache_dir.empty())
@@ -118,18 +118,18 @@ TunePlan dry_run(const ModelSource& model, const Samples& samples, const Strateg
   return plan;
 }
 
-std::string TunePlan::to_text() const {
+std::string TuneDryRun::to_text() const {
   std::string text =
-      wrap(fmt::format("{}, strategy {}: would try {} candidates in at most {} s{}", model, strategy,
-                       candidates.size(), time_limit, isolated ? ", each in a child process first" : ""),
-           kReportWidth);
+      wrap_text(fmt::format("{}, strategy {}: would try {} candidates in at most {} s{}", model, strategy,
+                            candidates.size(), time_limit, isolated ? ", each in a child process first" : ""),
+                kReportWidth);
   text += shapes_line(shapes);
-  text += wrap(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
-                           held_out == 1 ? "" : "s",
-                           synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", least_cosine),
-               kReportWidth);
+  text += wrap_text(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
+                                held_out == 1 ? "" : "s",
+                                synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
+                    kReportWidth);
   text += ranges_text(ranges);
-  if (cached) text += wrap("the measurements are in the cache: nothing would be measured", kReportWidth);
+  if (cached) text += wrap_text("the measurements are in the cache: nothing would be measured", kReportWidth);
   std::vector<Row> rows;
   for (const Entry& entry : candidates)
     rows.push_back({entry.name, entry.backend, entry.baseline ? "baseline" : ""});
@@ -137,7 +137,7 @@ std::string TunePlan::to_text() const {
          render_table({{"candidate"}, {"backend", Align::kLeft, Cut::kMiddle, 40}, {""}}, rows, kReportWidth);
 }
 
-std::string TunePlan::to_json() const {
+std::string TuneDryRun::to_json() const {
   nlohmann::ordered_json json = {{"model", model}, {"strategy", strategy}};
   json["candidates"] = nlohmann::ordered_json::array();
   for (const Entry& entry : candidates)
@@ -147,7 +147,7 @@ std::string TunePlan::to_json() const {
   json["ranges"] = ranges_json(ranges);
   json["held_out"] = held_out;
   json["synthetic"] = synthetic;
-  json["least_cosine"] = least_cosine;
+  json["least_cosine"] = min_cosine;
   json["time_limit"] = time_limit;
   json["isolated"] = isolated;
   json["cached"] = cached;

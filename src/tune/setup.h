@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 #include "tune/cache.h"
 #include "tune/sample_layout.h"
 
@@ -15,7 +15,7 @@ struct TuningSetup {
   SampleLayout layout;
   GraphSpec spec;  ///< with the dynamic sizes of the samples
   std::vector<TuneCandidate> candidates;
-  double least_cosine = 0;
+  double min_cosine = 0;
   std::vector<std::string> candidate_keys() const;  ///< name and key of each
 };
 

@@ -11,14 +11,14 @@
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "graph/operands.h"
-#include "halftone/tune_samples.h"
+#include "halftone/tune/samples.h"
 
 namespace halftone {
 namespace {
 
 using Sizes = std::vector<int64_t>;
 
-constexpr int64_t kMostElements = int64_t{1} << 34;
+constexpr int64_t kMaxElements = int64_t{1} << 34;
 
 std::vector<const GraphInput*> user_inputs_of(const GraphModule& module) {
   std::vector<const GraphInput*> inputs;
@@ -49,7 +49,7 @@ Sizes parse_sizes(const std::string& item, std::string_view text) {
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), size);
     if (error != std::errc() || end != part.data() + part.size() || size < 0)
       refuse_shape(item, "is no shape: sizes with x between, as in ids:1x128");
-    if (size > 0 && elements > kMostElements / size) refuse_shape(item, "has too many elements");
+    if (size > 0 && elements > kMaxElements / size) refuse_shape(item, "has too many elements");
     elements *= std::max<int64_t>(size, 1);
     sizes.push_back(size);
   }

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "halftone/measure.h"
+#include "halftone/tune/measure.h"
 
 namespace halftone {
 namespace {

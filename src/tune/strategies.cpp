@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 namespace {
@@ -101,22 +101,22 @@ Strategy latency_budget(double ms) {
   return strategy;
 }
 
-Strategy accuracy_budget(double least) {
+Strategy accuracy_budget(double minimum) {
   Strategy strategy;
-  strategy.name = fmt::format("accuracy (cosine {})", least);
-  strategy.least_cosine = least;
+  strategy.name = fmt::format("accuracy (cosine {})", minimum);
+  strategy.min_cosine = minimum;
   strategy.choose = [](const auto& candidates) { return cheapest(candidates, anyone, latency); };
   return strategy;
 }
 
-Strategy metric_budget(double least) {
+Strategy metric_budget(double minimum) {
   Strategy strategy;
-  strategy.name = fmt::format("metric ({})", least);
-  strategy.choose = [least](const auto& candidates) {
+  strategy.name = fmt::format("metric ({})", minimum);
+  strategy.choose = [minimum](const auto& candidates) {
     return cheapest(
         candidates,
-        [least](const CandidateReport& each) {
-          return each.accuracy && each.accuracy->metric && *each.accuracy->metric >= least;
+        [minimum](const CandidateReport& each) {
+          return each.accuracy && each.accuracy->metric && *each.accuracy->metric >= minimum;
         },
         latency);
   };
@@ -150,8 +150,8 @@ Strategy strategy_by_name(std::string_view name, const StrategyNumbers& numbers)
   }
   if (name == "latency-budget")
     return latency_budget(wanted(numbers.budget_ms, name, "a budget in milliseconds"));
-  if (name == "accuracy") return accuracy_budget(wanted(numbers.least, name, "the least cosine"));
-  if (name == "metric") return metric_budget(wanted(numbers.least, name, "the least value of the metric"));
+  if (name == "accuracy") return accuracy_budget(wanted(numbers.minimum, name, "the least cosine"));
+  if (name == "metric") return metric_budget(wanted(numbers.minimum, name, "the least value of the metric"));
   if (name == "size") return smallest_size(wanted(numbers.budget_ms, name, "a limit in milliseconds"));
   fail(ErrorCode::kInvalidArgument, "there is no strategy \"{}\"{}", name,
        did_you_mean(name, strategy_names()));

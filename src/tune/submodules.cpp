@@ -8,7 +8,7 @@
 #include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
 #include "base/log.h"
-#include "tune/entrant.h"
+#include "tune/candidate_run.h"
 #include "tune/setup.h"
 
 namespace halftone {
@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double kSearchShare = 0.6;
 constexpr double kDropRatio = 1.1;
 // A config that gains less than this is not worth the loss of accuracy.
-constexpr double kLeastGain = 0.99;
+constexpr double kMinGain = 0.99;
 
 std::vector<QuantConfig> usual_configs() {
   return {"int8wo", "int8dq-7bit", "int8dq", "int4wo"};
@@ -41,7 +41,7 @@ class SubmoduleSearch {
         layers_(quantizable_layers(*graph_)),
         deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                      std::chrono::duration<double>(options.time_limit * kSearchShare))) {
-    Entrant eager({"eager", eager_backend_kind()});
+    CandidateRun eager({"eager", eager_backend_recipe()});
     eager.build(graph_, setup_.layout.build, options_.cache_dir);
     for (const Sample& sample : setup_.layout.validation) expected_.push_back(eager.answers(sample));
   }
@@ -76,25 +76,25 @@ class SubmoduleSearch {
   }
 
   /// Builds and validates; false, with a line in the log, where the config is not for this submodule.
-  bool is_valid(Entrant& entrant, const std::string& submodule) const {
+  bool is_valid(CandidateRun& candidate, const std::string& submodule) const {
     try {
-      entrant.build(graph_, setup_.layout.build, options_.cache_dir);
-      entrant.validate(setup_.layout.validation, expected_, options_.metric);
+      candidate.build(graph_, setup_.layout.build, options_.cache_dir);
+      candidate.validate(setup_.layout.validation, expected_, options_.metric);
     } catch (const std::exception& error) {
-      log(LogLevel::kInfo, "submodule {}: {}: {}", submodule, entrant.row.name, short_message(error));
+      log(LogLevel::kInfo, "submodule {}: {}: {}", submodule, candidate.row.name, short_message(error));
       return false;
     }
-    const Accuracy& accuracy = *entrant.row.accuracy;
-    if (accuracy.nans == 0 && accuracy.least_cosine >= setup_.least_cosine) return true;
-    log(LogLevel::kInfo, "submodule {}: {}: cosine {:.5f}", submodule, entrant.row.name,
-        accuracy.least_cosine);
+    const Accuracy& accuracy = *candidate.row.accuracy;
+    if (accuracy.nans == 0 && accuracy.min_cosine >= setup_.min_cosine) return true;
+    log(LogLevel::kInfo, "submodule {}: {}: cosine {:.5f}", submodule, candidate.row.name,
+        accuracy.min_cosine);
     return false;
   }
 
   /// The whole model with what was chosen so far, and with each config on this submodule too, side by side.
   void try_configs(const SubmoduleReport& submodule, double seconds) {
     const std::string pattern = pattern_of(submodule);
-    std::list<Entrant> entrants;
+    std::list<CandidateRun> candidates;
     std::vector<LayerwiseConfig> variants{chosen_};
     for (const QuantConfig& config : configs_) {
       variants.push_back(chosen_);
@@ -102,39 +102,39 @@ class SubmoduleSearch {
     }
     std::vector<size_t> running;
     for (size_t i = 0; i < variants.size(); ++i) {
-      entrants.emplace_back(TuneCandidate{i == 0 ? "as before" : configs_[i - 1].describe(),
-                                          layerwise_backend_kind(variants[i])});
-      if (is_valid(entrants.back(), submodule.name)) {
+      candidates.emplace_back(TuneCandidate{i == 0 ? "as before" : configs_[i - 1].describe(),
+                                            layerwise_backend_recipe(variants[i])});
+      if (is_valid(candidates.back(), submodule.name)) {
         running.push_back(i);
       } else {
-        entrants.pop_back();
+        candidates.pop_back();
       }
     }
     // Without the model as it was there is nothing to gain on.
     if (running.empty() || running.front() != 0) return;
-    const size_t best = fastest(entrants, seconds);
+    const size_t best = fastest(candidates, seconds);
     if (running[best] != 0) chosen_ = variants[running[best]];
   }
 
   /// The index of the fastest one by the sum of its logs over the shapes; 0 unless another gains enough.
-  size_t fastest(std::list<Entrant>& entrants, double seconds) const {
-    std::vector<double> ratios(entrants.size(), 1);
+  size_t fastest(std::list<CandidateRun>& candidates, double seconds) const {
+    std::vector<double> ratios(candidates.size(), 1);
     const auto& calls = setup_.layout.shape_calls;
     for (const Sample& call : calls) {
-      std::vector<Contestant> contestants;
-      for (Entrant& entrant : entrants) contestants.push_back(entrant.contestant(call));
-      contestants.front().always = true;
+      std::vector<TimedCandidate> timed_candidates;
+      for (CandidateRun& candidate : candidates) timed_candidates.push_back(candidate.timed_candidate(call));
+      timed_candidates.front().always = true;
       MeasureOptions options;
       options.seconds = seconds / 2 / static_cast<double>(calls.size());
       options.confidence = options_.confidence;
       options.drop_ratio = kDropRatio;
-      const Measurements measured = measure(contestants, options);
+      const Measurements measured = measure(timed_candidates, options);
       require_quiet(measured);
       for (size_t i = 0; i < ratios.size(); ++i)
         ratios[i] *= measured.rows[i].failed ? 1e9 : paired_ratio(measured.rows[i], measured.rows[0]);
     }
     const auto best = std::min_element(ratios.begin(), ratios.end());
-    return *best < kLeastGain ? static_cast<size_t>(best - ratios.begin()) : 0;
+    return *best < kMinGain ? static_cast<size_t>(best - ratios.begin()) : 0;
   }
 
   std::shared_ptr<const GraphModule> graph_;
@@ -175,9 +175,9 @@ SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& sam
   LayerwiseConfig chosen = search.run(inspected.submodules);
   TuneOptions rest = options;
   rest.candidates.clear();
-  rest.candidates.push_back({"eager", eager_backend_kind()});
-  rest.candidates.push_back({"fp32", halftone_backend_kind()});
-  if (!chosen.empty()) rest.candidates.push_back({"per-submodule", layerwise_backend_kind(chosen)});
+  rest.candidates.push_back({"eager", eager_backend_recipe()});
+  rest.candidates.push_back({"fp32", halftone_backend_recipe()});
+  if (!chosen.empty()) rest.candidates.push_back({"per-submodule", layerwise_backend_recipe(chosen)});
   const auto seconds = [start] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   rest.time_limit = std::max(1.0, options.time_limit - seconds());
   // The search asked for more than one candidate; the strategy chooses among what is left of them.

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/quantize.h"
-#include "halftone/tune_modules.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/tune/modules.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <thread>
 
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace {
 

@@ -1,4 +1,4 @@
-// Shared by the tests of this folder: a model that takes a known time, and kinds that do to it what they are
+// Shared by the tests of this folder: a model that takes a known time, and recipes that do to it what they are
 // named for.
 #pragma once
 
@@ -18,7 +18,7 @@
 
 #include "base/errors.h"
 #include "graph/test_support.h"
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 
@@ -45,11 +45,11 @@ inline at::Tensor only_tensor(const c10::IValue& answer) {
   return answer.toTupleRef().elements().at(0).toTensor();
 }
 
-/// A kind that changes a copy of the model, and counts how often it was asked to.
-class ChangingKind final : public BackendKind {
+/// A recipe that changes a copy of the model, and counts how often it was asked to.
+class ChangingRecipe final : public BackendRecipe {
  public:
   using Change = std::function<void(GraphModule&)>;
-  ChangingKind(std::string name, Change change) : name_(std::move(name)), change_(std::move(change)) {}
+  ChangingRecipe(std::string name, Change change) : name_(std::move(name)), change_(std::move(change)) {}
   std::string type() const override { return "Test" + name_; }
   std::string config() const override { return "{}"; }
   std::string describe_config() const override { return ""; }
@@ -73,32 +73,32 @@ inline void set_nap(GraphModule& module, double ms) {
   }
 }
 
-inline std::shared_ptr<const ChangingKind> napping_kind(std::string name, double ms) {
-  return std::make_shared<const ChangingKind>(std::move(name),
-                                              [ms](GraphModule& module) { set_nap(module, ms); });
+inline std::shared_ptr<const ChangingRecipe> napping_recipe(std::string name, double ms) {
+  return std::make_shared<const ChangingRecipe>(std::move(name),
+                                                [ms](GraphModule& module) { set_nap(module, ms); });
 }
 /// Fast, and wrong.
-inline std::shared_ptr<const ChangingKind> garbage_kind() {
-  return std::make_shared<const ChangingKind>("Garbage", [](GraphModule& module) {
+inline std::shared_ptr<const ChangingRecipe> garbage_recipe() {
+  return std::make_shared<const ChangingRecipe>("Garbage", [](GraphModule& module) {
     set_nap(module, 0.5);
     module.set_tensor("fc.weight", at::eye(8).flip(0));
   });
 }
-inline std::shared_ptr<const ChangingKind> nan_kind() {
-  return std::make_shared<const ChangingKind>("Nan", [](GraphModule& module) {
+inline std::shared_ptr<const ChangingRecipe> nan_recipe() {
+  return std::make_shared<const ChangingRecipe>("Nan", [](GraphModule& module) {
     set_nap(module, 0.5);
     module.set_tensor("fc.weight", at::full({8, 8}, NAN));
   });
 }
-inline std::shared_ptr<const ChangingKind> throwing_kind() {
-  return std::make_shared<const ChangingKind>(
+inline std::shared_ptr<const ChangingRecipe> throwing_recipe() {
+  return std::make_shared<const ChangingRecipe>(
       "Throwing", [](GraphModule&) { fail(ErrorCode::kUnsupported, "no kernel for this"); });
 }
-inline std::shared_ptr<const ChangingKind> crashing_kind() {
-  return std::make_shared<const ChangingKind>("Crashing", [](GraphModule&) { std::raise(SIGSEGV); });
+inline std::shared_ptr<const ChangingRecipe> crashing_recipe() {
+  return std::make_shared<const ChangingRecipe>("Crashing", [](GraphModule&) { std::raise(SIGSEGV); });
 }
-inline std::shared_ptr<const ChangingKind> hanging_kind() {
-  return std::make_shared<const ChangingKind>(
+inline std::shared_ptr<const ChangingRecipe> hanging_recipe() {
+  return std::make_shared<const ChangingRecipe>(
       "Hanging", [](GraphModule&) { std::this_thread::sleep_for(std::chrono::seconds(100)); });
 }
 

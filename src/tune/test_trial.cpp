@@ -7,13 +7,13 @@
 
 int main(int argc, char** argv) {
   using namespace halftone;
-  const auto known = [](const std::shared_ptr<const ChangingKind>& kind) {
-    register_backend_type({kind->type(), "of the tests", [kind](std::string_view) { return kind; }});
+  const auto known = [](const std::shared_ptr<const ChangingRecipe>& recipe) {
+    register_backend_type({recipe->type(), "of the tests", [recipe](std::string_view) { return recipe; }});
   };
-  known(napping_kind("Fast", 1));
-  known(throwing_kind());
-  known(crashing_kind());
-  known(hanging_kind());
+  known(napping_recipe("Fast", 1));
+  known(throwing_recipe());
+  known(crashing_recipe());
+  known(hanging_recipe());
   std::puts("a library's chatter");
   std::puts(run_trial(std::vector<std::string>(argv + 1, argv + argc)).c_str());
   return 0;

@@ -12,7 +12,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 #include "graph/torch_errors.h"
-#include "halftone/checkpoint.h"
+#include "halftone/checkpoint/checkpoint.h"
 #include "tune/report_json.h"
 
 namespace halftone {
@@ -56,8 +56,8 @@ void try_once(const std::vector<std::string>& args) {
   }
   const auto module = load_checkpoint(args[0], {.map = true, .verify = false});
   at::set_num_threads(thread_count(args[3]));
-  const auto kind = make_backend_kind(args[1], args[2]);
-  const ReadyModel ready = kind->prepare(module, {sample_from_flat(*module, module->sample_inputs)}, "");
+  const auto recipe = make_backend_recipe(args[1], args[2]);
+  const ReadyModel ready = recipe->prepare(module, {sample_from_flat(*module, module->sample_inputs)}, "");
   Session(ready.module, ready.executor).run(module->sample_inputs);
 }
 
@@ -97,9 +97,9 @@ TrialRunner::~TrialRunner() {
   std::filesystem::remove_all(folder_, ignored);
 }
 
-TrialRunner::Outcome TrialRunner::run(const BackendKind& kind) const {
+TrialRunner::Outcome TrialRunner::run(const BackendRecipe& recipe) const {
   std::vector<std::string> arguments = isolation_.command;
-  arguments.insert(arguments.end(), {(folder_ / "model.ht").string(), kind.type(), kind.config(),
+  arguments.insert(arguments.end(), {(folder_ / "model.ht").string(), recipe.type(), recipe.config(),
                                      std::to_string(at::get_num_threads())});
   const ChildOutcome outcome = run_child(arguments, isolation_.seconds);
   if (!outcome.failure.empty())

@@ -2,7 +2,7 @@
 //
 // The parent writes the model with one call's inputs to a .ht file in a folder of its own, and starts
 //   COMMAND… MODEL.ht TYPE CONFIG THREADS
-// The child loads it, prepares the kind, runs it once, and prints one line of JSON: {"ok":true} or
+// The child loads it, prepares the recipe, runs it once, and prints one line of JSON: {"ok":true} or
 // {"ok":false,"error":"…"}. Anything else (a signal, another exit code, no such line, too much time) is the
 // candidate's failure. The child is started with posix_spawn: a plain fork of a process with OpenMP threads
 // may hang.
@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "archive/unfinished.h"
-#include "halftone/backend_kind.h"
-#include "halftone/tune.h"
+#include "halftone/backend/recipes.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone {
 
@@ -31,7 +31,7 @@ class TrialRunner {
     std::string failure;  ///< what went wrong; empty: it ran
     bool killed = false;  ///< by a signal: what would happen to this process too
   };
-  Outcome run(const BackendKind& kind) const;
+  Outcome run(const BackendRecipe& recipe) const;
 
  private:
   TuneIsolation isolation_;

@@ -1,5 +1,5 @@
 // tune(): set up, measure or read the cache, judge, choose, and build the winner.
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 #include <ATen/Parallel.h>
 
@@ -11,8 +11,8 @@
 
 #include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
-#include "halftone/kernels.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
+#include "halftone/cli/kernels.h"
 #include "tune/cache.h"
 #include "tune/candidates.h"
 #include "tune/fingerprint.h"
@@ -69,8 +69,8 @@ class Tuning {
       cached->from_cache = true;
       // What is held against no bound is known here, whatever the file says.
       for (CandidateReport& row : cached->candidates) {
-        row.is_eager = is_eager_baseline(*candidate(row.name).kind);
-        row.is_fp32 = is_fp32_baseline(*candidate(row.name).kind);
+        row.is_eager = is_eager_baseline(*candidate(row.name).recipe);
+        row.is_fp32 = is_fp32_baseline(*candidate(row.name).recipe);
       }
       return *std::move(cached);
     }
@@ -78,8 +78,8 @@ class Tuning {
     report.model_hash = key.model_hash;
     report.measured_at = utc_now();
     report.ranges = setup_.layout.ranges;
-    run_.emplace(TuningInput{graph_, setup_.layout, setup_.candidates, strategy_, options_,
-                             setup_.least_cosine, start_});
+    run_.emplace(TuningInput{graph_, setup_.layout, setup_.candidates, strategy_, options_, setup_.min_cosine,
+                             start_});
     run_->run(report);
     if (run_->is_complete()) {
       describe(report);
@@ -109,7 +109,7 @@ class Tuning {
     report.threads = at::get_num_threads();
     report.version = version();
     report.strategy = strategy_.name;
-    report.least_cosine = setup_.least_cosine;
+    report.min_cosine = setup_.min_cosine;
     report.metric = options_.metric_name;
     report.shapes = setup_.layout.shapes;
     report.held_out = static_cast<int>(setup_.layout.validation.size());
@@ -133,7 +133,7 @@ class Tuning {
       try {
         std::optional<ReadyModel> made;
         if (run_) made = run_->take_ready(report.chosen);
-        Backend backend = BackendAccess::built_like(*captured_, candidate(report.chosen).kind,
+        Backend backend = BackendAccess::built_like(*captured_, candidate(report.chosen).recipe,
                                                     std::move(made), options_.cache_dir);
         report.seconds = seconds();
         BackendAccess::set_tuning(backend, report.to_json());

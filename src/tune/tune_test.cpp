@@ -1,4 +1,4 @@
-#include "halftone/tune.h"
+#include "halftone/tune/tune.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,12 +30,12 @@ TuneOptions with(std::vector<TuneCandidate> candidates) {
 TEST(Tune, TakesTheFastestThatIsRightAndSaysWhyNotTheOthers) {
   const auto model = napping_model(4);
   const auto result = tune(model, std::vector{call_of(2)}, max_throughput(),
-                           with({{"quick", napping_kind("Quick", 1)},
-                                 {"quicker", napping_kind("Quicker", 0.6)},
-                                 {"garbage", garbage_kind()},
-                                 {"nan", nan_kind()},
-                                 {"slow", napping_kind("Slow", 12)},
-                                 {"throwing", throwing_kind()}}));
+                           with({{"quick", napping_recipe("Quick", 1)},
+                                 {"quicker", napping_recipe("Quicker", 0.6)},
+                                 {"garbage", garbage_recipe()},
+                                 {"nan", nan_recipe()},
+                                 {"slow", napping_recipe("Slow", 12)},
+                                 {"throwing", throwing_recipe()}}));
   const TuneReport& report = result.report;
   EXPECT_EQ(report.chosen, "quicker");
   EXPECT_TRUE(report.won);
@@ -63,7 +63,7 @@ TEST(Tune, TakesTheFastestThatIsRightAndSaysWhyNotTheOthers) {
 TEST(Tune, GivesABackendThatIsReady) {
   const auto model = napping_model(4);
   const auto result =
-      tune(model, std::vector{call_of(2)}, max_throughput(), with({{"quick", napping_kind("Quick", 1)}}));
+      tune(model, std::vector{call_of(2)}, max_throughput(), with({{"quick", napping_recipe("Quick", 1)}}));
   EXPECT_EQ(result.backend.state(), BackendState::kActive);
   EXPECT_EQ(result.backend.name(), "TestQuick");
   const at::Tensor x = at::randn({3, 8});
@@ -76,7 +76,7 @@ TEST(Tune, GivesABackendThatIsReady) {
 
 TEST(Tune, SaysThatNothingWon) {
   const auto result = tune(napping_model(2), std::vector{call_of(2)}, max_throughput(),
-                           with({{"slow", napping_kind("Slow", 6)}, {"throwing", throwing_kind()}}));
+                           with({{"slow", napping_recipe("Slow", 6)}, {"throwing", throwing_recipe()}}));
   EXPECT_FALSE(result.report.won);
   EXPECT_THAT(result.report.chosen, testing::AnyOf("eager", "fp32"));
   EXPECT_THAT(result.report.to_text(), HasSubstr("Nothing won"));
@@ -85,7 +85,7 @@ TEST(Tune, SaysThatNothingWon) {
 
 TEST(Tune, MeasuresEveryShape) {
   const auto result = tune(napping_model(3), std::vector{call_of(1), call_of(4), call_of(4)},
-                           max_throughput(), with({{"quick", napping_kind("Quick", 1)}}));
+                           max_throughput(), with({{"quick", napping_recipe("Quick", 1)}}));
   ASSERT_EQ(result.report.shapes.size(), 2U);
   EXPECT_EQ(result.report.shapes[0].label(), "1x8");
   EXPECT_EQ(result.report.shapes[1].batch, 4);
@@ -100,15 +100,15 @@ TEST(Tune, MeasuresEveryShape) {
 TEST(Tune, TriesTheEndsOfEveryRange) {
   const auto model = napping_model(1);
   const auto result =
-      tune(model, std::vector{call_of(4)}, max_throughput(), with({{"quick", napping_kind("Quick", 0.2)}}));
+      tune(model, std::vector{call_of(4)}, max_throughput(), with({{"quick", napping_recipe("Quick", 0.2)}}));
   ASSERT_EQ(result.report.ranges.size(), 1U);
   EXPECT_EQ(result.report.ranges[0].symbol, "s0");
   EXPECT_THAT(result.report.ranges[0].checks,
               ElementsAre("s0 = 1: runs", "s0 = 16 (the range ends at 64): runs"));
   const auto guarded = napping_model(1);
   guarded->guards.push_back({SymExpr::parse("s0 >= 3"), "s0 >= 3"});
-  const auto other =
-      tune(guarded, std::vector{call_of(4)}, max_throughput(), with({{"quick", napping_kind("Quick", 0.2)}}));
+  const auto other = tune(guarded, std::vector{call_of(4)}, max_throughput(),
+                          with({{"quick", napping_recipe("Quick", 0.2)}}));
   EXPECT_THAT(other.report.ranges[0].checks.at(0), HasSubstr("s0 = 1: does not run: "));
   EXPECT_EQ(other.report.chosen, "quick");
 }
@@ -126,23 +126,23 @@ graph(%x: user "x" f32[s0, 8]) {
 })");
   model->ranges["s0"] = {1, 64};
   // Without the mean's share the answer is nearly the same for many rows, and nothing like it for one.
-  const auto without = std::make_shared<const ChangingKind>("Without", [](GraphModule& module) {
+  const auto without = std::make_shared<const ChangingRecipe>("Without", [](GraphModule& module) {
     set_nap(module, 0.2);
     Graph& graph = module.mutable_graph();
     graph.set_outputs({graph.value("d")}, graph.outputs());
   });
   const auto result = tune(model, std::vector{call_of(32)}, max_throughput(), with({{"without", without}}));
   EXPECT_EQ(result.report.find("without")->verdict, Verdict::kDropped);
-  EXPECT_LT(result.report.find("without")->accuracy->least_cosine, 0.5);
+  EXPECT_LT(result.report.find("without")->accuracy->min_cosine, 0.5);
   EXPECT_GT(result.report.find("without")->accuracy->mean_cosine, 0.5);
 }
 
 TEST(Tune, TriesNothingAfterTheFirstWin) {
-  const auto slow = napping_kind("Slow", 9), first = napping_kind("First", 1),
-             second = napping_kind("Second", 0.3);
+  const auto slow = napping_recipe("Slow", 9), first = napping_recipe("First", 1),
+             second = napping_recipe("Second", 0.3);
   const auto result =
       tune(napping_model(3), std::vector{call_of(2)}, first_win(),
-           with({{"slow", slow}, {"throwing", throwing_kind()}, {"first", first}, {"second", second}}));
+           with({{"slow", slow}, {"throwing", throwing_recipe()}, {"first", first}, {"second", second}}));
   EXPECT_EQ(result.report.chosen, "first");
   EXPECT_EQ(result.report.find("slow")->verdict, Verdict::kDropped);
   EXPECT_EQ(result.report.find("throwing")->verdict, Verdict::kFailed);
@@ -151,8 +151,8 @@ TEST(Tune, TriesNothingAfterTheFirstWin) {
 }
 
 TEST(Tune, OneBackendTriesNoOther) {
-  const auto other = napping_kind("Other", 0.3);
-  const auto options = with({{"wanted", napping_kind("Wanted", 1)}, {"other", other}});
+  const auto other = napping_recipe("Other", 0.3);
+  const auto options = with({{"wanted", napping_recipe("Wanted", 1)}, {"other", other}});
   const auto result = tune(napping_model(3), std::vector{call_of(2)}, one_backend("wanted"), options);
   EXPECT_EQ(result.report.chosen, "wanted");
   EXPECT_EQ(other->prepared, 0);
@@ -162,8 +162,8 @@ TEST(Tune, OneBackendTriesNoOther) {
 }
 
 TEST(Tune, AsksTheUsersMetric) {
-  auto options = with({{"quick", napping_kind("Quick", 1)}, {"garbage", garbage_kind()}});
-  options.least_cosine = -1;
+  auto options = with({{"quick", napping_recipe("Quick", 1)}, {"garbage", garbage_recipe()}});
+  options.min_cosine = -1;
   options.metric = [](const c10::IValue& expected, const c10::IValue& got) {
     return -(only_tensor(expected) - only_tensor(got)).abs().max().item<double>();
   };
@@ -180,7 +180,7 @@ TEST(Tune, StopsTryingWhenTimeIsOver) {
   for (int i = 0; i < 6; ++i) {
     candidates.push_back(
         {fmt::format("c{}", i),
-         std::make_shared<const ChangingKind>(fmt::format("C{}", i), [](GraphModule& module) {
+         std::make_shared<const ChangingRecipe>(fmt::format("C{}", i), [](GraphModule& module) {
            set_nap(module, 0.5);
            std::this_thread::sleep_for(std::chrono::milliseconds(700));
          })});
@@ -201,14 +201,14 @@ TEST(Tune, StopsTryingWhenTimeIsOver) {
 
 TEST(Tune, FewerThanSixRoundsAreNoVerdict) {
   auto options = with({});
-  options.candidates = {{"quick", napping_kind("Quick", 120)}};
+  options.candidates = {{"quick", napping_recipe("Quick", 120)}};
   options.time_limit = 0.2;
   expect_error(ErrorCode::kState, {"not measured long enough", "rounds within the time limit of 0.2 s"},
                [&] { tune(napping_model(500), std::vector{call_of(2)}, max_throughput(), options); });
 }
 
 TEST(Tune, ABusyMachineIsRefusedAndNothingIsKept) {
-  auto options = with({{"quick", napping_kind("Quick", 1)}});
+  auto options = with({{"quick", napping_recipe("Quick", 1)}});
   options.time_limit = 2;
   const TestFolder folder;
   options.cache_dir = folder.path.string();
@@ -222,7 +222,7 @@ TEST(Tune, ABusyMachineIsRefusedAndNothingIsKept) {
 TEST(Tune, NumbersOfARowFollowFromOneRatio) {
   const TuneReport report =
       tune(napping_model(4), std::vector{call_of(2), call_of(4)}, max_throughput(),
-           with({{"quick", napping_kind("Quick", 1)}, {"quicker", napping_kind("Quicker", 0.6)}}))
+           with({{"quick", napping_recipe("Quick", 1)}, {"quicker", napping_recipe("Quicker", 0.6)}}))
           .report;
   const CandidateReport &eager = *report.find("eager"), &fp32 = *report.find("fp32");
   for (const CandidateReport& row : report.candidates) {
@@ -257,7 +257,7 @@ TEST(Tune, NeedsSamples) {
 }
 
 TEST(Tune, ReportsProgress) {
-  auto options = with({{"quick", napping_kind("Quick", 0.5)}});
+  auto options = with({{"quick", napping_recipe("Quick", 0.5)}});
   std::vector<int64_t> done;
   std::vector<std::string> what;
   options.progress = [&](int64_t now, int64_t total, std::string_view text) {
@@ -281,9 +281,9 @@ graph(%c: buffer "count" f32[2, 8], %x: user "x" f32[2, 8]) {
 TEST(Tune, EveryRunOfAModelWithStateBeginsAnew) {
   const auto model = module_from_text(kCounter, {{"count", at::full({2, 8}, 5.0)}});
   const auto result =
-      tune(model, std::vector{call_of(2)}, max_throughput(), with({{"quick", napping_kind("Quick", 1)}}));
+      tune(model, std::vector{call_of(2)}, max_throughput(), with({{"quick", napping_recipe("Quick", 1)}}));
   EXPECT_EQ(result.report.chosen, "quick");
-  EXPECT_NEAR(result.report.find("quick")->accuracy->least_cosine, 1, 1e-6);
+  EXPECT_NEAR(result.report.find("quick")->accuracy->min_cosine, 1, 1e-6);
   EXPECT_TRUE(model->tensor("count").equal(at::full({2, 8}, 5.0)));
   const at::Tensor one = at::full({2, 8}, 1.0);
   EXPECT_EQ(only_tensor(result.backend.infer({one}))[0][0].item<float>(), 6);
@@ -292,7 +292,7 @@ TEST(Tune, EveryRunOfAModelWithStateBeginsAnew) {
 
 TEST(Tune, FindsCandidatesThatForgetTheState) {
   const auto model = module_from_text(kCounter, {{"count", at::full({2, 8}, 5.0)}});
-  const auto forgetful = std::make_shared<const ChangingKind>("Forgetful", [](GraphModule& module) {
+  const auto forgetful = std::make_shared<const ChangingRecipe>("Forgetful", [](GraphModule& module) {
     set_nap(module, 0.5);
     Graph& graph = module.mutable_graph();
     graph.set_outputs({graph.value("n"), graph.value("y")}, graph.outputs());
@@ -313,16 +313,16 @@ graph(%x: user "x" f32[2, 8]) {
   const Sample sample = call_of(2);
   const at::Tensor before = sample.args[0].toTensor().clone();
   const auto result =
-      tune(model, std::vector{sample}, max_throughput(), with({{"quick", napping_kind("Quick", 0.5)}}));
+      tune(model, std::vector{sample}, max_throughput(), with({{"quick", napping_recipe("Quick", 0.5)}}));
   EXPECT_EQ(result.report.chosen, "quick");
   EXPECT_TRUE(sample.args[0].toTensor().equal(before));
 }
 
 TEST(Isolation, ACrashIsARow) {
-  auto options = with({{"quick", napping_kind("Fast", 1)},
-                       {"crashing", crashing_kind()},
-                       {"throwing", throwing_kind()},
-                       {"unknown", napping_kind("Unknown", 0.5)}});
+  auto options = with({{"quick", napping_recipe("Fast", 1)},
+                       {"crashing", crashing_recipe()},
+                       {"throwing", throwing_recipe()},
+                       {"unknown", napping_recipe("Unknown", 0.5)}});
   options.isolate = TuneIsolation{{HALFTONE_TEST_TRIAL}, 30};
   options.time_limit = 120;
   const auto result = tune(napping_model(3), std::vector{call_of(2)}, max_throughput(), options);
@@ -342,14 +342,14 @@ graph(%x: user "x" f32[s0, 8]) {
 })",
                                 {});
   model->ranges["s0"] = {1, 64};
-  auto options = with({{"quick", napping_kind("Fast", 1)}});
+  auto options = with({{"quick", napping_recipe("Fast", 1)}});
   options.isolate = TuneIsolation{{HALFTONE_TEST_TRIAL}, 30};
   EXPECT_THAT([&] { tune(model, std::vector{call_of(2)}, max_throughput(), options); },
               testing::ThrowsMessage<Error>(HasSubstr("it crashed (SIGSEGV)")));
 }
 
 TEST(Isolation, OneThatHangsIsKilled) {
-  auto options = with({{"hanging", hanging_kind()}});
+  auto options = with({{"hanging", hanging_recipe()}});
   options.isolate = TuneIsolation{{HALFTONE_TEST_TRIAL}, 2};
   const auto report = tune(napping_model(2), std::vector{call_of(2)}, max_throughput(), options).report;
   EXPECT_EQ(report.find("hanging")->verdict, Verdict::kFailed);
@@ -357,7 +357,7 @@ TEST(Isolation, OneThatHangsIsKilled) {
 }
 
 TEST(Isolation, AProgramThatIsNotThereOrGivesNoAnswerFailsTheCandidate) {
-  auto options = with({{"quick", napping_kind("Fast", 1)}});
+  auto options = with({{"quick", napping_recipe("Fast", 1)}});
   options.isolate = TuneIsolation{{"/nowhere/to/be/found"}, 5};
   auto report = tune(napping_model(2), std::vector{call_of(2)}, max_throughput(), options).report;
   EXPECT_THAT(report.find("quick")->reason, HasSubstr("could not be started"));
@@ -375,10 +375,10 @@ TEST(RunTrial, AnswersWithTheErrorInJson) {
 }
 
 TEST(DryRun, RunsNothing) {
-  const auto quick = napping_kind("Quick", 1);
+  const auto quick = napping_recipe("Quick", 1);
   auto options = with({{"quick", quick}});
   options.isolate = TuneIsolation{{"true"}, 5};
-  const TunePlan plan =
+  const TuneDryRun plan =
       dry_run(napping_model(), std::vector{call_of(2), call_of(4)}, latency_budget(5), options);
   EXPECT_EQ(quick->prepared, 0);
   ASSERT_EQ(plan.candidates.size(), 3U);

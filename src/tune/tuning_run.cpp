@@ -32,7 +32,7 @@ Interval inverse(const Interval& interval) {
   return {1 / interval.high, interval.low > 0 ? 1 / interval.low : std::numeric_limits<double>::infinity()};
 }
 
-/// What one shape's measurements say of a contestant. `fp32`: nullptr if it did not run.
+/// What one shape's measurements say of a candidate. `fp32`: nullptr if it did not run.
 ShapeTime shape_time(const MeasuredTime& time, const MeasuredTime& eager, const MeasuredTime* fp32) {
   ShapeTime result;
   result.p10 = time.p10;
@@ -59,7 +59,7 @@ ShapeTime shape_time(const MeasuredTime& time, const MeasuredTime& eager, const 
 }  // namespace
 
 TuningRun::TuningRun(const TuningInput& input) : input_(input) {
-  for (const TuneCandidate& candidate : input_.candidates) entrants_.emplace_back(candidate);
+  for (const TuneCandidate& candidate : input_.candidates) candidates_.emplace_back(candidate);
 }
 
 double TuningRun::remaining() const {
@@ -73,13 +73,13 @@ void TuningRun::progress(double done, std::string_view what) const {
   input_.options.progress(steps, kProgressSteps, what);
 }
 
-bool TuningRun::is_wrong(const Entrant& entrant) const {
-  const auto& accuracy = entrant.row.accuracy;
-  return !accuracy || accuracy->nans > 0 || !(accuracy->least_cosine >= input_.least_cosine);
+bool TuningRun::is_wrong(const CandidateRun& candidate) const {
+  const auto& accuracy = candidate.row.accuracy;
+  return !accuracy || accuracy->nans > 0 || !(accuracy->min_cosine >= input_.min_cosine);
 }
 
 void TuningRun::ask_eager(TuneReport& report) {
-  Entrant& eager = entrants_.front();
+  CandidateRun& eager = candidates_.front();
   if (const std::string failure = trial_failure(eager); !failure.empty())
     fail(ErrorCode::kUnsupported, "tuning: the model itself cannot run: {}", failure);
   eager.build(input_.graph, input_.layout.build, input_.options.cache_dir);
@@ -107,7 +107,7 @@ void TuningRun::check_range_ends(TuneReport& report) {
       continue;
     }
     try {
-      auto answers = entrants_.front().answers(end.call);
+      auto answers = candidates_.front().answers(end.call);
       expected_.push_back(std::move(answers));
       validation_.push_back(std::move(end.call));
       checks.push_back(end.note + ": runs");
@@ -121,7 +121,7 @@ void TuningRun::check_range_ends(TuneReport& report) {
 }
 
 /// Without isolation, or if it ran in a child process: empty.
-std::string TuningRun::trial_failure(const Entrant& entrant) {
+std::string TuningRun::trial_failure(const CandidateRun& candidate) {
   if (!input_.options.isolate) return "";
   TrialRunner::Outcome outcome;
   try {
@@ -129,78 +129,80 @@ std::string TuningRun::trial_failure(const Entrant& entrant) {
       trials_ = std::make_unique<TrialRunner>(*input_.options.isolate, *input_.graph,
                                               input_.layout.shape_calls.front());
     }
-    outcome = trials_->run(entrant.kind());
+    outcome = trials_->run(candidate.recipe());
   } catch (const Error& error) {
     outcome.failure = error.what();
   }
   // The baselines are needed: a failure other than a crash is better reported here.
-  const bool baseline = entrant.row.is_eager || entrant.row.is_fp32;
+  const bool baseline = candidate.row.is_eager || candidate.row.is_fp32;
   return baseline && !outcome.killed ? "" : outcome.failure;
 }
 
-void TuningRun::try_to_build(Entrant& entrant) {
+void TuningRun::try_to_build(CandidateRun& candidate) {
   if (remaining() < (1 - kBuildShare) * input_.options.time_limit) {
-    entrant.row.verdict = Verdict::kNotTried;
-    entrant.row.reason = fmt::format("the time limit of {} s left no time for it", input_.options.time_limit);
+    candidate.row.verdict = Verdict::kNotTried;
+    candidate.row.reason =
+        fmt::format("the time limit of {} s left no time for it", input_.options.time_limit);
     complete_ = false;
     return;
   }
-  entrant.row.reason = not_made_for(entrant.kind(), *input_.graph);
-  if (!entrant.row.reason.empty()) {
-    entrant.row.verdict = Verdict::kNotTried;
+  candidate.row.reason = not_made_for(candidate.recipe(), *input_.graph);
+  if (!candidate.row.reason.empty()) {
+    candidate.row.verdict = Verdict::kNotTried;
     return;
   }
   try {
-    if (const std::string failure = trial_failure(entrant); !failure.empty())
+    if (const std::string failure = trial_failure(candidate); !failure.empty())
       fail(ErrorCode::kInternal, "{}", failure);
-    entrant.build(input_.graph, input_.layout.build, input_.options.cache_dir);
-    entrant.validate(validation_, expected_, input_.options.metric);
-    entrant.row.verdict = Verdict::kValid;  // until it is judged
+    candidate.build(input_.graph, input_.layout.build, input_.options.cache_dir);
+    candidate.validate(validation_, expected_, input_.options.metric);
+    candidate.row.verdict = Verdict::kValid;  // until it is judged
   } catch (const MachineBusy&) {
     throw;  // of autoquant, which measures too
   } catch (const std::exception& error) {
-    entrant.row.verdict = Verdict::kFailed;
-    entrant.row.reason = short_message(error);
-    entrant.release();
+    candidate.row.verdict = Verdict::kFailed;
+    candidate.row.reason = short_message(error);
+    candidate.release();
   } catch (...) {
-    entrant.row.verdict = Verdict::kFailed;
-    entrant.row.reason = "it threw something that is no exception";
-    entrant.release();
+    candidate.row.verdict = Verdict::kFailed;
+    candidate.row.reason = "it threw something that is no exception";
+    candidate.release();
   }
 }
 
-void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, double seconds,
+void TuningRun::time_shape(const std::vector<CandidateRun*>& candidates, size_t shape, double seconds,
                            const std::function<void(double)>& progress) {
-  std::vector<Contestant> contestants;
+  std::vector<TimedCandidate> timed_candidates;
   double round_seconds = 0;
-  for (Entrant* entrant : entrants) {
-    contestants.push_back(entrant->contestant(input_.layout.shape_calls[shape]));
-    contestants.back().keep = entrant->row.is_fp32;
-    contestants.back().always = entrant->row.is_eager;
-    contestants.back().brief = is_wrong(*entrant);
-    round_seconds += 2 * entrant->call_seconds();
+  for (CandidateRun* candidate : candidates) {
+    timed_candidates.push_back(candidate->timed_candidate(input_.layout.shape_calls[shape]));
+    timed_candidates.back().keep = candidate->row.is_fp32;
+    timed_candidates.back().always = candidate->row.is_eager;
+    timed_candidates.back().brief = is_wrong(*candidate);
+    round_seconds += 2 * candidate->call_seconds();
   }
   MeasureOptions options;
   options.seconds = seconds;
   options.confidence = input_.options.confidence;
   options.drop_ratio = kDropRatio;
   const bool enough = kVerdictRounds * round_seconds < input_.options.time_limit;
-  for (Contestant& contestant : contestants) contestant.keep = contestant.keep || enough;
+  for (TimedCandidate& timed_candidate : timed_candidates)
+    timed_candidate.keep = timed_candidate.keep || enough;
   const int least = enough ? kVerdictRounds : kFewestRounds;
-  options.least_rounds = std::clamp(static_cast<int>(std::min(1e6, seconds / std::max(round_seconds, 1e-9))),
-                                    least, kUsualRounds);
+  options.min_rounds = std::clamp(static_cast<int>(std::min(1e6, seconds / std::max(round_seconds, 1e-9))),
+                                  least, kUsualRounds);
   options.progress = progress;
-  const Measurements measured = measure(contestants, options);
+  const Measurements measured = measure(timed_candidates, options);
   require_quiet(measured);
   rounds_ += measured.rounds;
   disturbed_ += measured.disturbed;
   const MeasuredTime* eager = &measured.rows.front();
   const MeasuredTime* fp32 = nullptr;
-  for (size_t i = 0; i < entrants.size(); ++i) {
-    if (entrants[i]->row.is_fp32 && !measured.rows[i].failed) fp32 = &measured.rows[i];
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    if (candidates[i]->row.is_fp32 && !measured.rows[i].failed) fp32 = &measured.rows[i];
   }
-  for (size_t i = 0; i < entrants.size(); ++i) {
-    CandidateReport& row = entrants[i]->row;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    CandidateReport& row = candidates[i]->row;
     const MeasuredTime& time = measured.rows[i];
     if (time.failed || time.times.empty()) {
       row.verdict = Verdict::kFailed;
@@ -212,13 +214,13 @@ void TuningRun::time_shape(const std::vector<Entrant*>& entrants, size_t shape, 
   }
 }
 
-void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, double share) {
-  std::vector<Entrant*> running;
-  for (Entrant* entrant : entrants) {
-    if (!entrant->is_built()) continue;
-    entrant->row.times.clear();
-    entrant->row.stopped.clear();
-    running.push_back(entrant);
+void TuningRun::time_all(const std::vector<CandidateRun*>& candidates, double done, double share) {
+  std::vector<CandidateRun*> running;
+  for (CandidateRun* candidate : candidates) {
+    if (!candidate->is_built()) continue;
+    candidate->row.times.clear();
+    candidate->row.stopped.clear();
+    running.push_back(candidate);
   }
   const size_t shapes = input_.layout.shapes.size();
   for (size_t shape = 0; shape < shapes; ++shape) {
@@ -229,62 +231,62 @@ void TuningRun::time_all(const std::vector<Entrant*>& entrants, double done, dou
       progress(from + share * part / static_cast<double>(shapes),
                "measuring " + input_.layout.shapes[shape].label());
     });
-    std::vector<Entrant*> still;
-    for (Entrant* entrant : running) {
-      if (entrant->row.verdict != Verdict::kFailed) {
-        still.push_back(entrant);
+    std::vector<CandidateRun*> still;
+    for (CandidateRun* candidate : running) {
+      if (candidate->row.verdict != Verdict::kFailed) {
+        still.push_back(candidate);
         continue;
       }
-      if (entrant->row.is_eager) fail(ErrorCode::kInternal, "eager failed: {}", entrant->row.reason);
-      entrant->row.times.clear();
-      entrant->release();
+      if (candidate->row.is_eager) fail(ErrorCode::kInternal, "eager failed: {}", candidate->row.reason);
+      candidate->row.times.clear();
+      candidate->release();
     }
     running = std::move(still);
   }
-  for (Entrant* entrant : running) score(entrant->row, input_.layout.shapes);
+  for (CandidateRun* candidate : running) score(candidate->row, input_.layout.shapes);
 }
 
 void TuningRun::try_all() {
-  std::vector<Entrant*> all;
-  const double step = kBuildShare / static_cast<double>(entrants_.size());
+  std::vector<CandidateRun*> all;
+  const double step = kBuildShare / static_cast<double>(candidates_.size());
   double done = 0;
-  for (Entrant& entrant : entrants_) {
-    progress(done, entrant.row.name);
-    if (!entrant.is_built()) try_to_build(entrant);
-    all.push_back(&entrant);
+  for (CandidateRun& candidate : candidates_) {
+    progress(done, candidate.row.name);
+    if (!candidate.is_built()) try_to_build(candidate);
+    all.push_back(&candidate);
     done += step;
   }
   time_all(all, kBuildShare, 1 - kBuildShare);
 }
 
 void TuningRun::try_one_by_one() {
-  Entrant& eager = entrants_.front();
-  Entrant& fp32 = *std::next(entrants_.begin());
+  CandidateRun& eager = candidates_.front();
+  CandidateRun& fp32 = *std::next(candidates_.begin());
   try_to_build(fp32);
   time_all({&eager, &fp32}, 0, 0);
   bool won = false;
   double done = 0;
-  for (auto entrant = std::next(entrants_.begin(), 2); entrant != entrants_.end(); ++entrant) {
-    progress(done, entrant->row.name);
-    done += 1 / static_cast<double>(entrants_.size());
+  for (auto candidate = std::next(candidates_.begin(), 2); candidate != candidates_.end(); ++candidate) {
+    progress(done, candidate->row.name);
+    done += 1 / static_cast<double>(candidates_.size());
     if (won) {
-      entrant->row.verdict = Verdict::kNotTried;
-      entrant->row.reason = "one before it won";
+      candidate->row.verdict = Verdict::kNotTried;
+      candidate->row.reason = "one before it won";
       continue;
     }
-    try_to_build(*entrant);
-    if (!entrant->is_built()) continue;
-    time_all({&eager, &fp32, &*entrant}, done, 0);
-    std::vector<CandidateReport> rows{eager.row, fp32.row, entrant->row};
-    judge(rows, input_.strategy, input_.least_cosine);
+    try_to_build(*candidate);
+    if (!candidate->is_built()) continue;
+    time_all({&eager, &fp32, &*candidate}, done, 0);
+    std::vector<CandidateReport> rows{eager.row, fp32.row, candidate->row};
+    judge(rows, input_.strategy, input_.min_cosine);
     won = rows.back().verdict == Verdict::kValid;
-    if (!won) entrant->release();
+    if (!won) candidate->release();
   }
 }
 
 std::optional<ReadyModel> TuningRun::take_ready(const std::string& candidate) {
-  for (Entrant& entrant : entrants_) {
-    if (entrant.row.name == candidate) return entrant.take_ready();
+  for (CandidateRun& candidate : candidates_) {
+    if (candidate.row.name == candidate) return candidate.take_ready();
   }
   return std::nullopt;
 }
@@ -296,7 +298,7 @@ void TuningRun::run(TuneReport& report) {
   } else {
     try_all();
   }
-  for (const Entrant& entrant : entrants_) report.candidates.push_back(entrant.row);
+  for (const CandidateRun& candidate : candidates_) report.candidates.push_back(candidate.row);
   report.rounds = rounds_;
   report.disturbed = disturbed_;
   report.watched = machine_is_watched();

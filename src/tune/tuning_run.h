@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tune/entrant.h"
+#include "tune/candidate_run.h"
 #include "tune/sample_layout.h"
 #include "tune/trial.h"
 
@@ -20,7 +20,7 @@ struct TuningInput {
   std::vector<TuneCandidate> candidates;  ///< eager first, then fp32
   const Strategy& strategy;
   const TuneOptions& options;
-  double least_cosine = 0;
+  double min_cosine = 0;
   std::chrono::steady_clock::time_point start;
 };
 
@@ -40,17 +40,17 @@ class TuningRun {
   void progress(double done, std::string_view what) const;
   void ask_eager(TuneReport& report);
   void check_range_ends(TuneReport& report);
-  std::string trial_failure(const Entrant& entrant);
-  void try_to_build(Entrant& entrant);
-  void time_all(const std::vector<Entrant*>& entrants, double done, double share);
-  void time_shape(const std::vector<Entrant*>& entrants, size_t shape, double seconds,
+  std::string trial_failure(const CandidateRun& candidate);
+  void try_to_build(CandidateRun& candidate);
+  void time_all(const std::vector<CandidateRun*>& candidates, double done, double share);
+  void time_shape(const std::vector<CandidateRun*>& candidates, size_t shape, double seconds,
                   const std::function<void(double)>& progress);
   void try_all();
   void try_one_by_one();
-  bool is_wrong(const Entrant& entrant) const;
+  bool is_wrong(const CandidateRun& candidate) const;
 
   TuningInput input_;
-  std::list<Entrant> entrants_;
+  std::list<CandidateRun> candidates_;
   std::vector<Sample> validation_;
   std::vector<std::vector<c10::IValue>> expected_;  ///< eager's answers to them
   std::unique_ptr<TrialRunner> trials_;

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "halftone/tune_modules.h"
+#include "halftone/tune/modules.h"
 #include "tune/sample_layout.h"
 #include "tune/setup.h"
 
@@ -46,7 +46,7 @@ struct TunableModule::State {
 
   bool has_room_for(const std::vector<int64_t>& signature) const {
     const auto same = static_cast<size_t>(std::count(signatures.begin(), signatures.end(), signature));
-    return samples.size() < options.most_samples && same < options.most_per_shape;
+    return samples.size() < options.max_samples && same < options.max_per_shape;
   }
 };
 

@@ -8,8 +8,8 @@
 #include <torch/optim/adam.h>
 #include <torch/utils.h>
 
-#include "halftone/quantize.h"
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/quant/quantize.h"
 
 namespace {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "fortunes.h"
-#include "halftone/capture.h"
-#include "halftone/graph_module.h"
-#include "halftone/quantize.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/quantize.h"
 #include "minilm/embedder.h"
 
 namespace {
@@ -93,7 +93,7 @@ at::Tensor nearest(const at::Tensor& vectors) {
 
 struct Row {
   std::string label;
-  double mean_cosine, least_cosine, same_nearest, bound;
+  double mean_cosine, min_cosine, same_nearest, bound;
   double megabytes;
   double reached;
   bool holds() const { return mean_cosine >= bound; }
@@ -132,7 +132,7 @@ std::string to_markdown(const std::vector<Row>& rows, size_t sentences, double f
       sentences, fp32_megabytes);
   for (const Row& row : rows) {
     text += fmt::format("| {} | {:.1f} | {:.5f} | {:.4f} | {:.1f} % | {} |\n", row.label, row.megabytes,
-                        row.mean_cosine, row.least_cosine, 100 * row.same_nearest,
+                        row.mean_cosine, row.min_cosine, 100 * row.same_nearest,
                         row.bound > 0 ? fmt::format("{} {}", row.bound, row.holds() ? "✓" : "MISSED") : "");
   }
   return text;
@@ -164,7 +164,7 @@ int run(const Arguments& arguments) {
     const Row& row = rows.back();
     holds = holds && (row.holds() || row.is_known_miss());
     std::printf("%-40s mean cosine %.5f  least %.4f  same nearest %5.1f %%  %s\n", row.label.c_str(),
-                row.mean_cosine, row.least_cosine, 100 * row.same_nearest,
+                row.mean_cosine, row.min_cosine, 100 * row.same_nearest,
                 row.bound == 0        ? ""
                 : row.holds()         ? "ok"
                 : row.is_known_miss() ? "MISSES what is wanted, as known"

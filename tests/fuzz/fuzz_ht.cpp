@@ -6,7 +6,7 @@
 #include "checkpoint/ht_file.h"
 #include "checkpoint/ht_json.h"
 #include "checkpoint/ht_lifecycle.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // of its size can be, or a halftone::Error.
 #include "archive/inflate.h"
 #include "archive/numpy.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace {
 
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     } else {
       total = touch(halftone::read_npy(file->bytes(), "fuzz.npy"));
     }
-    if (total > size * halftone::kMostInflated) __builtin_trap();
+    if (total > size * halftone::kMaxInflated) __builtin_trap();
   } catch (const halftone::Error&) {
   }
   return 0;

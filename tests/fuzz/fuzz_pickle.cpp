@@ -5,7 +5,7 @@
 #include "archive/file_bytes.h"
 #include "archive/pickle.h"
 #include "archive/test_files.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include "archive/file_bytes.h"
 #include "archive/pickle.h"
 #include "archive/zip.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {

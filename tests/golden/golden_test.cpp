@@ -6,9 +6,9 @@
 #include <fstream>
 
 #include "golden_models.h"
-#include "halftone/checkpoint.h"
-#include "halftone/lifecycle.h"
-#include "halftone/tensor_file.h"
+#include "halftone/backend/backend.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone::golden {
 namespace {

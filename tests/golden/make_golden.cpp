@@ -8,10 +8,10 @@
 
 #include "backend/lifecycle/backend_access.h"
 #include "golden_models.h"
-#include "halftone/checkpoint.h"
-#include "halftone/lifecycle.h"
-#include "halftone/quantize.h"
-#include "halftone/tensor_file.h"
+#include "halftone/backend/backend.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone::golden {
 namespace {
@@ -51,8 +51,8 @@ void make_module(const Path& file, const Path& expected, const char* scheme) {
 
 /// With a made-up tuning record: a measured one would differ from run to run.
 void make_backend(const Path& file, const Path& expected, const SaveBackendOptions& options) {
-  const auto kind = quant_backend_kind({.quantization = "int8dq", .quantization_config = {}});
-  Backend backend(kind);
+  const auto recipe = quant_backend_recipe({.quantization = "int8dq", .quantization_config = {}});
+  Backend backend(recipe);
   backend.build(graph(), {.name = "golden"}, {{{input()}, {}}});
   BackendAccess::set_tuning(backend,
                             R"({"chosen":"int8dq","cpu":"a CPU of 1999","strategy":"max_throughput"})");

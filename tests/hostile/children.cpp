@@ -18,8 +18,8 @@
 #include <set>
 
 #include "compiler/executor/guarded_memory.h"
-#include "halftone/error.h"
-#include "halftone/limits.h"
+#include "halftone/base/error.h"
+#include "halftone/graph/limits.h"
 #include "trial.h"
 
 #ifdef __SANITIZE_ADDRESS__

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "graph/test_support.h"
-#include "halftone/backend_kind.h"
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/limits.h"
+#include "halftone/backend/recipes.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/limits.h"
 
 namespace halftone {
 namespace {

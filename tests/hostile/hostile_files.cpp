@@ -28,7 +28,7 @@
 #include "checkpoint/ht_writer.h"
 #include "children.h"
 #include "graph/dtypes.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "mutate.h"
 
 namespace halftone::hostile {

@@ -11,9 +11,9 @@
 #include "checkpoint/graph_content.h"
 #include "compiler/passes/passes.h"
 #include "graph/dtypes.h"
-#include "halftone/error.h"
-#include "halftone/quantize.h"
-#include "halftone/quantize_static.h"
+#include "halftone/base/error.h"
+#include "halftone/ptq/static_int8.h"
+#include "halftone/quant/quantize.h"
 #include "models.h"
 
 namespace halftone::hostile {

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "archive/atomic_file.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone::hostile {
 namespace {

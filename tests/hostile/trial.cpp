@@ -11,10 +11,10 @@
 #include <optional>
 
 #include "checkpoint/ht_file.h"
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone::hostile {
 namespace {
@@ -266,7 +266,7 @@ void note_layouts(const std::string& path, TrialResult& result) {
   }
 }
 
-void note_steps(const CompiledModel& compiled, const Values& inputs, TrialResult& result) {
+void note_steps(const CompiledGraph& compiled, const Values& inputs, TrialResult& result) {
   try {
     for (const StepReport& step : compiled.report(inputs).steps)
       result.steps.insert(step.target + " " + step.kernel);
@@ -278,7 +278,7 @@ void note_steps(const CompiledModel& compiled, const Values& inputs, TrialResult
 TrialResult try_module(const std::shared_ptr<GraphModule>& module) {
   TrialResult result;
   const Values inputs = inputs_of(*module);
-  std::shared_ptr<const CompiledModel> compiled;
+  std::shared_ptr<const CompiledGraph> compiled;
   Answer eager = answer_of([&] { return Session(module).run(copied(inputs)); });
   const Answer ours = answer_of([&] {
     compiled = compile(module, {.threads = 1});

@@ -106,8 +106,9 @@ def main():
         prefix = folder / "prefix"
         run(args.cmake, "--install", args.build, "--prefix", folder / "installed")
         (folder / "installed").rename(prefix)  # nothing may depend on the folder that it was installed to
-        headers = sorted(p.name for p in (prefix / "include" / "halftone").iterdir())
-        assert headers == sorted(os.listdir(pathlib.Path(args.source, "include", "halftone"))), headers
+        headers = sorted(p.relative_to(prefix).as_posix() for p in (prefix / "include" / "halftone").rglob("*.h"))
+        source = pathlib.Path(args.source)
+        assert headers == sorted(p.relative_to(source).as_posix() for p in (source / "include" / "halftone").rglob("*.h")), headers
         assert (prefix / "lib" / "libhalftone.so").exists() or list(prefix.glob("lib*/**/libhalftone.so"))
         (folder / "CMakeLists.txt").write_text(PROJECT)
         example, deploy = readme_programs(readme)

@@ -8,14 +8,14 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
 import check_layers  # noqa: E402
 
 SOUND = {
-    "include/halftone/error.h": "#include <string>\n",
-    "include/halftone/graph.h": '#include <ATen/core/ivalue.h>\n#include "halftone/error.h"\n',
-    "include/halftone/capture.h": '#include "halftone/graph.h"\n',
-    "src/base/json.h": '#include "halftone/error.h"\n',
+    "include/halftone/base/error.h": "#include <string>\n",
+    "include/halftone/graph/graph.h": '#include <ATen/core/ivalue.h>\n#include "halftone/base/error.h"\n',
+    "include/halftone/capture/capture.h": '#include "halftone/graph/graph.h"\n',
+    "src/base/json.h": '#include "halftone/base/error.h"\n',
     "src/archive/zip.cpp": '#include "archive/zip.h"\n#include "base/json.h"\n#include <zlib.h>\n',
-    "src/graph/graph.cpp": '#include <c10/core/Device.h>\n#include "archive/zip.h"\n#include "halftone/graph.h"\n',
-    "src/capture/pt2.cpp": '#include "graph/graph.h"\n#include "halftone/capture.h"\n',
-    "tools/halftone/main.cpp": '#include "halftone/capture.h"\n#include "console.h"\n',
+    "src/graph/graph.cpp": '#include <c10/core/Device.h>\n#include "archive/zip.h"\n#include "halftone/graph/graph.h"\n',
+    "src/capture/pt2.cpp": '#include "graph/graph.h"\n#include "halftone/capture/capture.h"\n',
+    "tools/halftone/main.cpp": '#include "halftone/capture/capture.h"\n#include "console.h"\n',
 }
 
 
@@ -46,7 +46,7 @@ class CheckLayers(unittest.TestCase):
         self.expect("src/base/log.cpp", "  #  include <c10/util/Exception.h>\n", "base must not know torch")
 
     def test_public_header_that_brings_torch_is_refused_too(self):
-        self.expect("src/archive/bytes.cpp", '#include "halftone/capture.h"\n', "archive must not know torch")
+        self.expect("src/archive/bytes.cpp", '#include "halftone/capture/capture.h"\n', "archive must not know torch")
 
     def test_tools_and_public_headers_see_no_component(self):
         self.expect("tools/halftone/run.cpp", '#include "graph/interpreter.h"\n', "only include/halftone")

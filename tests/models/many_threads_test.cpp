@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "halftone/capture.h"
-#include "halftone/compile.h"
-#include "halftone/quantize.h"
+#include "halftone/capture/capture.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 namespace {
@@ -53,7 +53,7 @@ void expect_same_bytes(const QuantConfig& config) {
   for (size_t i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       for (int run = 0; run < kRuns; ++run) {
-        const CompiledModel& model = run % 2 == 0 ? *compiled : *fresh;
+        const CompiledGraph& model = run % 2 == 0 ? *compiled : *fresh;
         if (!same_bytes(model.run(inputs[i])[0].toTensor(), expected[i])) ++wrong;
         ++done;
       }

@@ -9,10 +9,10 @@
 #include <functional>
 #include <set>
 
-#include "halftone/capture.h"
-#include "halftone/compile.h"
-#include "halftone/error.h"
-#include "halftone/quantize.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 namespace {

@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <exception>
 
-#include "halftone/tensor_file.h"
-#include "halftone/weight_format.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/quant/weight_format.h"
 
 namespace {
 

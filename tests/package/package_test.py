@@ -63,8 +63,9 @@ class Package(unittest.TestCase):
     def test_both_hold_the_same_files(self):
         found = files(PREFIXES["tgz"])
         self.assertEqual(found, files(PREFIXES["deb"]))
-        headers = sorted(path.name for path in pathlib.Path(ARGS.source, "include", "halftone").iterdir())
-        self.assertEqual([name for name in found if name.startswith("include/")], [f"include/halftone/{name}" for name in headers])
+        include = pathlib.Path(ARGS.source, "include")
+        headers = sorted(path.relative_to(include).as_posix() for path in include.rglob("*.h"))
+        self.assertEqual([name for name in found if name.startswith("include/")], [f"include/{name}" for name in headers])
         for name in ("bin/halftone", "libexec/halftone/halftone", "lib/libhalftone.so", f"lib/libhalftone.so.{version()}",
                      "lib/cmake/Halftone/HalftoneConfig.cmake", "share/doc/halftone/copyright"):
             self.assertIn(name, found)

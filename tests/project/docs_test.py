@@ -147,7 +147,7 @@ class Index(unittest.TestCase):
         self.assertIn("hacking.md", not_linked(DOCS / "api.md", DOCS.glob("*.md")))
 
     def test_api_has_every_header(self):
-        headers = list((ROOT / "include/halftone").glob("*.h"))
+        headers = list((ROOT / "include/halftone").rglob("*.h"))
         self.assertGreater(len(headers), 10)
         self.assertEqual(not_linked(DOCS / "api.md", headers), [])
 

@@ -9,31 +9,31 @@
 #include "compiler/ops/ops.h"
 #include "compiler/passes/alias.h"
 #include "compiler/passes/passes.h"
-#include "halftone/aot_autograd.h"
-#include "halftone/autoquant.h"
-#include "halftone/backend.h"
-#include "halftone/capture_module.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/compile_module.h"
-#include "halftone/diagnose.h"
-#include "halftone/log.h"
-#include "halftone/lower.h"
-#include "halftone/minify.h"
-#include "halftone/ptq.h"
-#include "halftone/qconfig.h"
-#include "halftone/quantize.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/base/log.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
+#include "halftone/compile/compile_module.h"
+#include "halftone/compile/compilers.h"
+#include "halftone/compile/minify.h"
+#include "halftone/ptq/lower.h"
+#include "halftone/ptq/ptq.h"
+#include "halftone/ptq/qconfig.h"
+#include "halftone/quant/diagnose.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/tune/autoquant.h"
 #include "scale/decoder.h"
 
 namespace halftone {
 namespace {
 
 constexpr int64_t kShallow = 50, kDeep = 200;
-constexpr double kMostSeconds = 20;
-constexpr double kMostGrowth = 6;       // four times the layers
-constexpr double kMostCutGrowth = 8;    // n^1.5
-constexpr double kLeastSeconds = 0.01;  // shorter ones are as good as equal
-constexpr int kAttempts = 3;            // the best of them counts: neighbours cost caches, not the algorithm
+constexpr double kMaxSeconds = 20;
+constexpr double kMaxGrowth = 6;      // four times the layers
+constexpr double kMaxCutGrowth = 8;   // n^1.5
+constexpr double kMinSeconds = 0.01;  // shorter ones are as good as equal
+constexpr int kAttempts = 3;          // the best of them counts: neighbours cost caches, not the algorithm
 
 /// Of all threads of the process.
 double processor_seconds() {
@@ -80,7 +80,7 @@ class Scale : public testing::Test {
 
   /// The best of some attempts; one is enough where it is good.
   static void expect_growth(const std::string& what, const std::function<void(const Subject&)>& run,
-                            double most = kMostGrowth) {
+                            double most = kMaxGrowth) {
     double few = 1e9, many = 1e9;
     const auto timed = [&](const Subject& subject) {
       const double start = processor_seconds();
@@ -90,12 +90,11 @@ class Scale : public testing::Test {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       few = std::min(few, timed(*shallow));
       many = std::min(many, timed(*deep));
-      if (many < kMostSeconds && many <= most * std::max(few, kLeastSeconds)) break;
+      if (many < kMaxSeconds && many <= most * std::max(few, kMinSeconds)) break;
     }
     fmt::print("{:<40} {:8.3f} s {:8.3f} s {:6.1f} x\n", what, few, many, many / few);
-    EXPECT_LT(many, kMostSeconds) << what;
-    EXPECT_LE(many, most * std::max(few, kLeastSeconds))
-        << what << ": " << few << " s, then " << many << " s";
+    EXPECT_LT(many, kMaxSeconds) << what;
+    EXPECT_LE(many, most * std::max(few, kMinSeconds)) << what << ": " << few << " s, then " << many << " s";
   }
 
   static inline Subject* shallow = nullptr;
@@ -148,7 +147,7 @@ TEST_F(Scale, EveryPass) {
 
 TEST_F(Scale, CompileAndFirstRun) {
   expect_growth("compile", [](const Subject& subject) { compile(subject.graph); });
-  std::map<const Subject*, std::shared_ptr<const CompiledModel>> models;
+  std::map<const Subject*, std::shared_ptr<const CompiledGraph>> models;
   for (const Subject* subject : {shallow, deep}) models[subject] = compile(subject->graph, {.max_plans = 1});
   expect_growth("plan and run", [&](const Subject& subject) {
     models[&subject] = compile(subject.graph);
@@ -193,7 +192,7 @@ TEST_F(Scale, PlanningOfAutoquant) {
   options.time_limit = 1;
   options.schemes = {"int8wo"};
   plan_autoquant(deep->graph, {}, options);
-  EXPECT_LT(processor_seconds() - start, kMostSeconds);
+  EXPECT_LT(processor_seconds() - start, kMaxSeconds);
 }
 
 // The model runs once for each layer, by contract: the same few layers in both.
@@ -208,7 +207,7 @@ TEST_F(Scale, Diagnose) {
 TEST_F(Scale, Minify) {
   set_log_sink({});
   expect_growth("minify", [](const Subject& subject) {
-    const MinifiedCase found = minify({subject.graph, {some_ids()}}, lookup_backend("relu_compile_error"));
+    const MinifiedCase found = minify({subject.graph, {some_ids()}}, lookup_compiler("relu_compile_error"));
     EXPECT_EQ(found.nodes_after, 1U);
   });
 }
@@ -237,7 +236,7 @@ TEST_F(Scale, CompiledTraining) {
               AotAutograd(options)(*subject.model, subject.forward(), {some_ids()});
           compiled({some_ids()}).toTensor().sum().backward();
         },
-        minimal ? kMostCutGrowth : kMostGrowth);
+        minimal ? kMaxCutGrowth : kMaxGrowth);
   }
 }
 

@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "halftone/aot_autograd.h"
-#include "halftone/log.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/base/log.h"
 #include "training/steps.h"
 
 namespace halftone {

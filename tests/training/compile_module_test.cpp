@@ -1,5 +1,5 @@
 // compile(): a drop-in that makes a graph when a call needs another one, and not otherwise.
-#include "halftone/compile_module.h"
+#include "halftone/compile/compile_module.h"
 
 #include <torch/nn/modules/batchnorm.h>
 #include <torch/nn/modules/container/sequential.h>

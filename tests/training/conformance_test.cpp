@@ -1,6 +1,6 @@
 // Every model with every way to compile it: results, gradients and buffers are eager's.
-#include "halftone/aot_autograd.h"
-#include "halftone/backend.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/compile/compilers.h"
 #include "training/steps.h"
 
 namespace halftone {
@@ -24,7 +24,7 @@ AotOptions options_of(const std::string& backend) {
   if (backend == "aot_eager_decomp_partition") return options;
   if (backend == "core_decompositions") options.decompositions = core_decompositions;
   if (backend == "aot_ts") options.fw_compiler = ts_compiler();
-  if (backend == "halftone") options.fw_compiler = lookup_backend("halftone");
+  if (backend == "halftone") options.fw_compiler = lookup_compiler("halftone");
   return options;
 }
 

@@ -8,8 +8,8 @@
 
 #include <fstream>
 
-#include "halftone/compile_module.h"
-#include "halftone/tensor_file.h"
+#include "halftone/compile/compile_module.h"
+#include "halftone/graph/tensor_file.h"
 #include "training/steps.h"
 
 namespace halftone {

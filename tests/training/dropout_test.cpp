@@ -1,7 +1,7 @@
 // Dropout in compiled training: one operator, whose mask takes a byte for each element and is eager's.
 #include <ATen/ops/dropout.h>
 
-#include "halftone/aot_autograd.h"
+#include "halftone/autograd/aot_autograd.h"
 #include "training/steps.h"
 
 namespace halftone {

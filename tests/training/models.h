@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/capture_module.h"
+#include "halftone/capture/capture_module.h"
 
 namespace halftone {
 

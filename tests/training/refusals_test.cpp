@@ -2,11 +2,11 @@
 // promise.
 #include <torch/nn/modules/linear.h>
 
-#include "halftone/aot_autograd.h"
-#include "halftone/backend.h"
-#include "halftone/compile.h"
-#include "halftone/compile_module.h"
-#include "halftone/minify.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/compile/compile.h"
+#include "halftone/compile/compile_module.h"
+#include "halftone/compile/compilers.h"
+#include "halftone/compile/minify.h"
 #include "training/steps.h"
 
 namespace halftone {
@@ -88,7 +88,7 @@ TEST(Refusals, ResultsOfRegisteredBackends) {
   for (size_t i = 0; i < spoilt_results().size(); ++i) {
     const std::string name = "spoilt" + std::to_string(i);
     const auto spoil = spoilt_results()[i].spoil;
-    register_backend({name, {}, ""}, spoilt(spoil));
+    register_compiler({name, {}, ""}, spoilt(spoil));
     CompileModuleOptions options;
     options.backend = name;
     expect_error(ErrorCode::kInvalidArgument, {"backend \"" + name, spoilt_results()[i].message},
@@ -112,7 +112,7 @@ TEST(Refusals, CompilersThatMakeNothing) {
   options.partition_fn = [](const JointGraph&) { return PartitionedGraphs(); };
   expect_error(ErrorCode::kInvalidArgument, {"partitioner"},
                [&] { AotAutograd{options}(nothing, kSquare, {x}); });
-  register_backend({"makes_nothing", {}, ""}, no_function);
+  register_compiler({"makes_nothing", {}, ""}, no_function);
   CompileModuleOptions module_options;
   module_options.backend = "makes_nothing";
   const at::NoGradGuard no_grad;
@@ -139,10 +139,10 @@ TEST(Refusals, NullHandles) {
   expect_error(ErrorCode::kInvalidArgument, {"function", "null"},
                [&] { aot(nothing, ForwardFunction(), {seeded({2})}); });
   expect_error(ErrorCode::kInvalidArgument, {"null"}, [] { fake_tensor_unsupported({}); });
-  expect_error(ErrorCode::kInvalidArgument, {"nobody"}, [] { register_backend({"nobody", {}, ""}, {}); });
-  for (const BackendInfo& info : list_backends({})) {
+  expect_error(ErrorCode::kInvalidArgument, {"nobody"}, [] { register_compiler({"nobody", {}, ""}, {}); });
+  for (const CompilerInfo& info : list_compilers({})) {
     if (info.name.starts_with("spoilt") || info.name == "makes_nothing") continue;
-    expect_error(ErrorCode::kInvalidArgument, {"null"}, [&] { lookup_backend(info.name)(none, {}, {}); });
+    expect_error(ErrorCode::kInvalidArgument, {"null"}, [&] { lookup_compiler(info.name)(none, {}, {}); });
   }
   expect_error(ErrorCode::kInvalidArgument, {"module", "null"}, [&] { find_failure({}, nop_compiler()); });
   expect_error(ErrorCode::kInvalidArgument, {"module", "null"}, [&] { minify({}, nop_compiler()); });
@@ -170,7 +170,7 @@ TEST(Refusals, CompileOptionsOutOfRange) {
   expect_error(ErrorCode::kInvalidArgument, {"threads", "-1"}, [&] { compile(graph, {.threads = -1}); });
   expect_error(ErrorCode::kInvalidArgument, {"max_plans"}, [&] { compile(graph, {.max_plans = 0}); });
   expect_error(ErrorCode::kInvalidArgument, {"max_plans", "from 1 on"}, [&] {
-    lookup_backend("halftone")(graph, {}, {{"max_plans", 0}});
+    lookup_compiler("halftone")(graph, {}, {{"max_plans", 0}});
   });
 }
 

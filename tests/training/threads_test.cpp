@@ -3,8 +3,8 @@
 
 #include <thread>
 
-#include "halftone/aot_autograd.h"
-#include "halftone/compile_module.h"
+#include "halftone/autograd/aot_autograd.h"
+#include "halftone/compile/compile_module.h"
 #include "training/steps.h"
 
 namespace halftone {

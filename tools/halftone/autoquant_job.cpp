@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "console.h"
-#include "halftone/checkpoint.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
-#include "halftone/tune_modules.h"
+#include "halftone/base/error.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/modules.h"
 #include "inputs.h"
 #include "model_file.h"
 #include "tune_files.h"
@@ -30,11 +30,11 @@ std::string cache_of(const AutoquantRequest& request) {
 AutoquantOptions autoquant_options(const AutoquantRequest& request) {
   AutoquantOptions options;
   options.schemes = request.schemes;
-  options.least_cosine = request.min_cosine;
-  options.least_layer_cosine = request.min_layer_cosine;
+  options.min_cosine = request.min_cosine;
+  options.min_layer_cosine = request.min_layer_cosine;
   options.time_limit = request.time_limit;
   options.error_on_unseen = !request.allow_unseen;
-  options.race = !request.no_race;
+  options.final_comparison = !request.no_race;
   options.include = request.include;
   options.exclude = request.exclude;
   options.cache_dir = cache_of(request);
@@ -61,7 +61,7 @@ QuantizeReport write_checkpoint(const AutoquantRequest& request, const std::shar
   const QuantizeReport report = apply_plan(*module, plan);
   std::vector<Sample> samples;
   if (!module->sample_inputs.empty()) samples = collect_samples(*module, {}).calls;
-  Backend backend(layerwise_backend_kind(plan.overrides()));
+  Backend backend(layerwise_backend_recipe(plan.overrides()));
   backend.build(module, {}, samples);
   save(backend, request.output.path, {.sample_data = true});
   return report;
@@ -96,7 +96,7 @@ void print_plan(const AutoquantRequest& request, const AutoquantPlan& plan,
                                  describe_bytes(applied->bytes_after), describe_bytes(applied->bytes_before),
                                  output, describe_bytes(bytes), output);
   if (!plan.quantizes()) last = fmt::format("no layer is quantized: fp32 is kept; written: {}", output);
-  console.result(wrap(last, kColumns));
+  console.result(wrap_text(last, kColumns));
 }
 
 }  // namespace
@@ -142,18 +142,18 @@ void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& 
     by_machine[entry.machine].push_back(
         {entry.problem, entry.scheme, fmt::format("{:.4f}", entry.milliseconds)});
   for (const auto& [machine, rows] : by_machine) {
-    console.result(wrap(machine, kColumns));
+    console.result(wrap_text(machine, kColumns));
     console.result(
         render_table({{"what was timed", Align::kLeft, Cut::kMiddle, 30}, {"scheme"}, {"ms", Align::kRight}},
                      rows, kColumns) +
         "\n");
   }
   if (!entries.empty())
-    console.result(wrap(
+    console.result(wrap_text(
         "\"beside N weights\": so many others the model reads between two calls of these layers, rounded up "
         "to a power of two; they decide what the caches hold. \"#…\": a checksum of the graph.",
         kColumns));
-  console.result(wrap(fmt::format("{} measurements in {}", entries.size(), folder), kColumns));
+  console.result(wrap_text(fmt::format("{} measurements in {}", entries.size(), folder), kColumns));
 }
 
 void clear_autoquant_cache(const AutoquantRequest& request, const CommonOptions& common, Console& console) {
@@ -161,7 +161,7 @@ void clear_autoquant_cache(const AutoquantRequest& request, const CommonOptions&
   const size_t removed = halftone::clear_autoquant_cache(folder);
   if (common.json)
     return console.result(AutoquantJson{{"cache", folder}, {"removed", removed}}.dump() + "\n");
-  console.result(wrap(fmt::format("{} measurements removed from {}", removed, folder), kColumns));
+  console.result(wrap_text(fmt::format("{} measurements removed from {}", removed, folder), kColumns));
 }
 
 }  // namespace halftone::cli

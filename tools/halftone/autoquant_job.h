@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "command_line.h"
-#include "halftone/autoquant.h"
+#include "halftone/tune/autoquant.h"
 #include "inputs.h"
 #include "output_file.h"
 
@@ -15,8 +15,8 @@ struct AutoquantRequest {
   ModelOptions model;
   InputOptions inputs;
   std::vector<std::string> schemes;
-  double min_cosine = AutoquantOptions{}.least_cosine;
-  double min_layer_cosine = AutoquantOptions{}.least_layer_cosine;
+  double min_cosine = AutoquantOptions{}.min_cosine;
+  double min_layer_cosine = AutoquantOptions{}.min_layer_cosine;
   std::string include;
   std::string exclude;
   double time_limit = AutoquantOptions{}.time_limit;

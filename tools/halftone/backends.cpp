@@ -11,9 +11,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/backend.h"
-#include "halftone/backend_kind.h"
-#include "halftone/table.h"
+#include "halftone/backend/recipes.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/compilers.h"
 
 namespace halftone::cli {
 
@@ -28,11 +28,11 @@ constexpr const char* kBackendsExamples = R"(Examples:
   halftone backends --all --json)";
 
 void show_backends(bool all, const CommonOptions& common, Console& console) {
-  const std::vector<BackendInfo> backends = all ? list_backends({}) : list_backends();
+  const std::vector<CompilerInfo> backends = all ? list_compilers({}) : list_compilers();
   if (common.json) {
     nlohmann::ordered_json report = {{"backends", nlohmann::json::array()},
                                      {"types", nlohmann::json::array()}};
-    for (const BackendInfo& backend : backends) {
+    for (const CompilerInfo& backend : backends) {
       report["backends"].push_back({{"name", backend.name}, {"tags", backend.tags}, {"what", backend.what}});
     }
     for (const BackendType& type : backend_types())
@@ -40,7 +40,7 @@ void show_backends(bool all, const CommonOptions& common, Console& console) {
     return console.result(report.dump() + "\n");
   }
   std::vector<Row> rows;
-  for (const BackendInfo& backend : backends)
+  for (const CompilerInfo& backend : backends)
     rows.push_back({backend.name, fmt::format("{}", fmt::join(backend.tags, ", ")), backend.what});
   console.result(
       render_table({{"backend"}, {"tags"}, {"what", Align::kLeft, Cut::kMiddle, 20}}, rows, kColumns));

@@ -1,6 +1,6 @@
 // halftone bench: runs a suite of models, says what each scheme gains and costs, and checks it against what
 // was expected.
-#include "halftone/bench.h"
+#include "halftone/bench/bench.h"
 
 #include <c10/core/GradMode.h>
 #include <fmt/format.h>
@@ -12,9 +12,9 @@
 
 #include "bench_job.h"
 #include "console.h"
-#include "halftone/backend.h"
-#include "halftone/capture.h"
-#include "halftone/limits.h"
+#include "halftone/capture/capture.h"
+#include "halftone/compile/compilers.h"
+#include "halftone/graph/limits.h"
 #include "inputs.h"
 #include "output_file.h"
 
@@ -175,7 +175,7 @@ int run_bench_actions(BenchActions& actions, const CommonOptions& common, Consol
   }
   if (!actions.partition.empty()) parse_option([&] { set_partition(request.selection, actions.partition); });
   for (const std::string& scheme : request.schemes) parse_scheme_option([&] { check_bench_scheme(scheme); });
-  for (const std::string& backend : request.backends) parse_option([&] { lookup_backend(backend); });
+  for (const std::string& backend : request.backends) parse_option([&] { lookup_compiler(backend); });
   for (const std::string& library : request.libraries) load_operator_library(library);
   if (request.max_steps > 0) set_max_steps(request.max_steps);
   if (actions.list) {

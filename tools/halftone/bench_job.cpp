@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "console.h"
-#include "halftone/bench_results.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
+#include "halftone/base/error.h"
+#include "halftone/bench/results.h"
+#include "halftone/cli/table.h"
 #include "inputs.h"
 #include "model_file.h"
 #include "output_file.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "command_line.h"
-#include "halftone/bench.h"
+#include "halftone/bench/bench.h"
 
 namespace halftone::cli {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "inputs.h"
 
 namespace halftone::cli {

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <regex>
 
-#include "halftone/limits.h"
-#include "halftone/names.h"
+#include "halftone/cli/names.h"
+#include "halftone/graph/limits.h"
 
 namespace halftone::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace CLI {
 class App;

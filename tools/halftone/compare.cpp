@@ -11,7 +11,7 @@
 #include "compare_report.h"
 #include "console.h"
 #include "describe.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "inputs.h"
 #include "outputs.h"
 #include "runner.h"
@@ -133,17 +133,18 @@ std::vector<ComparedOutput> compare_answers(const CompareRequest& options,
   return outputs;
 }
 
-Contestant contestant_of(const char* name, Runner& runner, const std::vector<InputSet>& calls) {
+TimedCandidate timed_candidate_of(const char* name, Runner& runner, const std::vector<InputSet>& calls) {
   auto inputs = std::make_shared<std::vector<std::vector<c10::IValue>>>();
-  Contestant contestant{name, [inputs, &runner] {
-                          for (std::vector<c10::IValue>& call : *inputs) runner.session.run(std::move(call));
-                        }};
-  contestant.prepare = [inputs, &runner, &calls] {
+  TimedCandidate timed_candidate{name, [inputs, &runner] {
+                                   for (std::vector<c10::IValue>& call : *inputs)
+                                     runner.session.run(std::move(call));
+                                 }};
+  timed_candidate.prepare = [inputs, &runner, &calls] {
     runner.session.reset();
     inputs->clear();
     for (const InputSet& call : calls) inputs->push_back(copy_for_call(runner.session.module(), call));
   };
-  return contestant;
+  return timed_candidate;
 }
 
 void add_times(const CompareRequest& options, Runner& a, Runner& b, const std::vector<InputSet>& calls,
@@ -152,7 +153,8 @@ void add_times(const CompareRequest& options, Runner& a, Runner& b, const std::v
   MeasureOptions how;
   how.seconds = options.seconds;
   how.progress = [&](double share) { bar.update(static_cast<int64_t>(100 * share)); };
-  const Measurements measured = measure({contestant_of("A", a, calls), contestant_of("B", b, calls)}, how);
+  const Measurements measured =
+      measure({timed_candidate_of("A", a, calls), timed_candidate_of("B", b, calls)}, how);
   for (const MeasuredTime& row : measured.rows)
     if (row.failed) throw Error(ErrorCode::kInvalidArgument, fmt::format("{}: {}", row.name, row.reason));
   if (measured.too_busy) {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "console.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 #include "measure_text.h"
 
 namespace halftone::cli {
@@ -54,12 +54,12 @@ std::string comparison_text(const Comparison& comparison) {
                        rows, kColumns);
   text += not_finite_text(all) + "\n";
   if (comparison.times)
-    text += wrap("Times: " + speed_text(*comparison.times, comparison.calls.size()), kColumns);
-  if (!comparison.no_times.empty()) text += wrap("Times: " + comparison.no_times, kColumns);
+    text += wrap_text("Times: " + speed_text(*comparison.times, comparison.calls.size()), kColumns);
+  if (!comparison.no_times.empty()) text += wrap_text("Times: " + comparison.no_times, kColumns);
   const double share = static_cast<double>(comparison.b.bytes) / static_cast<double>(comparison.a.bytes);
-  text += wrap(fmt::format("Sizes: A {}, B {}: {:.2f} of A's", describe_bytes(comparison.a.bytes),
-                           describe_bytes(comparison.b.bytes), share),
-               kColumns);
+  text += wrap_text(fmt::format("Sizes: A {}, B {}: {:.2f} of A's", describe_bytes(comparison.a.bytes),
+                                describe_bytes(comparison.b.bytes), share),
+                    kColumns);
   return text;
 }
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/diagnose.h"
-#include "halftone/measure.h"
+#include "halftone/quant/diagnose.h"
+#include "halftone/tune/measure.h"
 
 namespace halftone::cli {
 

@@ -15,10 +15,10 @@
 #include <system_error>
 #include <utility>
 
-#include "halftone/error.h"
-#include "halftone/log.h"
-#include "halftone/progress.h"
-#include "halftone/table.h"
+#include "halftone/base/error.h"
+#include "halftone/base/log.h"
+#include "halftone/cli/progress.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 
@@ -80,10 +80,10 @@ std::string blank_line() {
 
 /// COLUMNS says it where it is set, else the terminal; a pipe or a file gets tables whole.
 int result_width() {
-  constexpr int kLeast = 40, kMost = 10000;
+  constexpr int kLeast = 40, kMax = 10000;
   const char* columns = std::getenv("COLUMNS");
   const int asked = columns != nullptr ? std::atoi(columns) : 0;
-  if (asked > 0) return std::clamp(asked, kLeast, kMost);
+  if (asked > 0) return std::clamp(asked, kLeast, kMax);
   const int terminal = terminal_columns(STDOUT_FILENO);
   return terminal > 0 ? std::max(terminal, kLeast) : kWholeTables;
 }
@@ -93,11 +93,11 @@ class SaidOnce {
  public:
   bool is_new(std::string_view message) {
     const std::lock_guard lock(mutex_);
-    return said_.size() >= kMost || said_.emplace(message).second;
+    return said_.size() >= kMax || said_.emplace(message).second;
   }
 
  private:
-  static constexpr size_t kMost = 1000;
+  static constexpr size_t kMax = 1000;
   std::mutex mutex_;
   std::set<std::string> said_;
 };

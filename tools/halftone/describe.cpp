@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "halftone/summary.h"
+#include "halftone/cli/summary.h"
 
 namespace halftone::cli {
 

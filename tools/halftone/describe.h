@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::cli {
 

@@ -1,5 +1,5 @@
 // halftone diagnose: what quantizing each layer would cost.
-#include "halftone/diagnose.h"
+#include "halftone/quant/diagnose.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +13,7 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 #include "inputs.h"
 #include "measure_text.h"
 #include "model_file.h"

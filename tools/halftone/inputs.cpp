@@ -9,9 +9,9 @@
 
 #include "command_line.h"
 #include "describe.h"
-#include "halftone/check_inputs.h"
-#include "halftone/error.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/graph/check_inputs.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone::cli {
 

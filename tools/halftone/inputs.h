@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "halftone/tune_samples.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/tune/samples.h"
 
 namespace CLI {
 class App;

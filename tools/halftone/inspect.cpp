@@ -10,9 +10,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/capture.h"
-#include "halftone/error.h"
-#include "halftone/graph_module.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/graph_module.h"
 #include "inputs.h"
 #include "inspect_backend.h"
 #include "inspect_refused.h"

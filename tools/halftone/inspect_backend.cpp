@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "console.h"
-#include "halftone/compile.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone::cli {
 
@@ -54,13 +54,13 @@ std::string steps_table(const PlanReport& plan) {
 
 std::string as_text(const Found& found) {
   std::string text = "What the passes did\n";
-  for (const std::string& line : found.log) text += wrap(line, kColumns);
+  for (const std::string& line : found.log) text += wrap_text(line, kColumns);
   if (!found.plan.interpreted.empty()) {
-    return text + "\nThe whole graph runs in the interpreter\n" + wrap(found.plan.interpreted, kColumns);
+    return text + "\nThe whole graph runs in the interpreter\n" + wrap_text(found.plan.interpreted, kColumns);
   }
   text += "\nSteps for the inputs at hand\n" + steps_table(found.plan);
   text += found.plan.left_to_aten.empty() ? "\nNothing is left to ATen.\n" : "\nLeft to ATen, and why\n";
-  for (const std::string& line : found.plan.left_to_aten) text += wrap(line, kColumns);
+  for (const std::string& line : found.plan.left_to_aten) text += wrap_text(line, kColumns);
   return text + fmt::format("\nCompiled in {:.1f} ms, planned (weights packed) in {:.1f} ms; arena {}\n",
                             found.compile_ms, found.plan_ms,
                             describe_bytes(static_cast<int64_t>(found.plan.arena_bytes)));

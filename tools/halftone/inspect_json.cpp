@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "describe.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
 #include "inspect_report.h"
 #include "quantizable.h"
 

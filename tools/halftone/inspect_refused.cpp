@@ -6,8 +6,8 @@
 
 #include "console.h"
 #include "describe.h"
-#include "halftone/summary.h"
-#include "halftone/table.h"
+#include "halftone/cli/summary.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 
@@ -54,8 +54,8 @@ std::string operator_table(const Pt2Description& description) {
 std::string refused_text(const Pt2Description& description) {
   std::string text;
   for (const RefusedNode& node : description.refused)
-    text += wrap(fmt::format("{}: {} in layer \"{}\": {}", node.name, node.target, node.layer, node.reason),
-                 kColumns);
+    text += wrap_text(
+        fmt::format("{}: {} in layer \"{}\": {}", node.name, node.target, node.layer, node.reason), kColumns);
   return text;
 }
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone::cli {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/summary.h"
+#include "halftone/cli/summary.h"
 #include "layer_times.h"
 
 namespace halftone::cli {

@@ -1,7 +1,7 @@
 #include "inspect_submodules.h"
 
 #include "console.h"
-#include "halftone/tune_modules.h"
+#include "halftone/tune/modules.h"
 
 namespace halftone::cli {
 

@@ -6,7 +6,7 @@
 
 #include "console.h"
 #include "describe.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 #include "inspect_report.h"
 #include "quantizable.h"
 
@@ -140,7 +140,7 @@ std::string notes_text(const InspectReport& report) {
     notes.push_back("has no sample inputs: run and --time need --inputs");
   }
   std::string text;
-  for (const std::string& note : notes) text += wrap(note, kColumns);
+  for (const std::string& note : notes) text += wrap_text(note, kColumns);
   return text;
 }
 

@@ -1,5 +1,5 @@
 // halftone kernels: which kernels there are, which this machine runs, and which one a linear would get.
-#include "halftone/kernels.h"
+#include "halftone/cli/kernels.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 

@@ -10,7 +10,7 @@ namespace halftone::cli {
 namespace {
 
 constexpr int kFewestRuns = 5;
-constexpr int kMostRuns = 100;
+constexpr int kMaxRuns = 100;
 constexpr auto kBudget = std::chrono::seconds(3);
 constexpr int kRunsBefore = 3;
 
@@ -33,11 +33,10 @@ LayerTimes measure_layers(Session& session, const InputSet& inputs, const Consol
     sums[node.source().layer] += seconds * 1000;
   });
   std::map<std::string, std::vector<double>> samples;
-  ProgressBar bar(console, "timing layers", kMostRuns);
+  ProgressBar bar(console, "timing layers", kMaxRuns);
   const auto deadline = std::chrono::steady_clock::now() + kBudget;
   LayerTimes times;
-  while (times.runs < kFewestRuns ||
-         (times.runs < kMostRuns && std::chrono::steady_clock::now() < deadline)) {
+  while (times.runs < kFewestRuns || (times.runs < kMaxRuns && std::chrono::steady_clock::now() < deadline)) {
     sums.clear();
     run_once(session, inputs);
     for (const auto& [layer, milliseconds] : sums) samples[layer].push_back(milliseconds);

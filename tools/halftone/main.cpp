@@ -17,11 +17,11 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/error.h"
-#include "halftone/interrupt.h"
-#include "halftone/message.h"
-#include "halftone/names.h"
-#include "halftone/version.h"
+#include "halftone/base/error.h"
+#include "halftone/base/version.h"
+#include "halftone/cli/interrupt.h"
+#include "halftone/cli/message.h"
+#include "halftone/cli/names.h"
 
 namespace halftone::cli {
 

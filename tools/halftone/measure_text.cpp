@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "console.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 
@@ -19,11 +19,11 @@ std::string not_finite_text(const ErrorMeasure& measure) {
   std::string text;
   const int64_t all = measure.finite + measure.same_not_finite + measure.differing_not_finite;
   if (measure.differing_not_finite > 0)
-    text +=
-        wrap(fmt::format("{} of {} elements are NaN or infinite in one of the two models and not the same "
-                         "in the other: that is damage, whatever the other numbers say",
-                         measure.differing_not_finite, all),
-             kColumns);
+    text += wrap_text(
+        fmt::format("{} of {} elements are NaN or infinite in one of the two models and not the same "
+                    "in the other: that is damage, whatever the other numbers say",
+                    measure.differing_not_finite, all),
+        kColumns);
   if (measure.same_not_finite > 0)
     text +=
         fmt::format("{} of {} elements are NaN or infinite in both models; the numbers are of the others\n",

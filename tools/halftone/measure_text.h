@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "halftone/diagnose.h"
+#include "halftone/quant/diagnose.h"
 
 namespace halftone::cli {
 

@@ -1,5 +1,5 @@
 // halftone minify: the smallest graph on which a backend fails, and whether it still does.
-#include "halftone/minify.h"
+#include "halftone/compile/minify.h"
 
 #include <fmt/format.h>
 
@@ -11,9 +11,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/backend.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/compilers.h"
 #include "inputs.h"
 #include "model_file.h"
 
@@ -85,7 +85,7 @@ MinifiedCase search(const MinifyRequest& options, const GraphCase& start, const 
 }
 
 void minify_model(const MinifyRequest& options, const CommonOptions& common, Console& console) {
-  const GraphCompiler backend = parse_option([&] { return lookup_backend(options.backend); });
+  const GraphCompiler backend = parse_option([&] { return lookup_compiler(options.backend); });
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   std::vector<std::string> files;
   if (!options.inputs.empty()) files.push_back(options.inputs);
@@ -109,12 +109,13 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
   const std::string summary =
       fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
                   found.nodes_after, found.trials, options.folder);
-  console.result(wrap(describe(found.failure), kColumns) + wrap(summary, kColumns) + "\n" + narrow(text));
+  console.result(wrap_text(describe(found.failure), kColumns) + wrap_text(summary, kColumns) + "\n" +
+                 narrow(text));
 }
 
 /// The exit code: 1 as long as the backend fails.
 int check(const MinifyRequest& options, const CommonOptions& common, Console& console) {
-  const GraphCompiler backend = parse_option([&] { return lookup_backend(options.backend); });
+  const GraphCompiler backend = parse_option([&] { return lookup_compiler(options.backend); });
   const SavedCase saved = load_case(options.check);
   const auto failure = find_failure(saved.graph_case, backend, options.minify);
   if (common.json) {

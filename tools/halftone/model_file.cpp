@@ -1,7 +1,7 @@
 #include "model_file.h"
 
-#include "halftone/capture.h"
-#include "halftone/limits.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/limits.h"
 
 namespace halftone::cli {
 

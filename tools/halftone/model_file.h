@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "command_line.h"
-#include "halftone/graph_module.h"
-#include "halftone/open_model.h"
+#include "halftone/capture/open_model.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::cli {
 

@@ -13,9 +13,9 @@
 
 #include "console.h"
 #include "describe.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/table.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone::cli {
 

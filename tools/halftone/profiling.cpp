@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "console.h"
-#include "halftone/profile.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/profile.h"
 #include "tune_files.h"
 
 namespace halftone::cli {
@@ -33,7 +33,7 @@ constexpr int kTries = 3;
 
 /// The limits are the best of several tries, before and after runs of the model: a try during which other
 /// programs ran says too little.
-Profile profile_with_best_limits(Session& session, const CompiledModel& compiled,
+Profile profile_with_best_limits(Session& session, const CompiledGraph& compiled,
                                  const std::vector<c10::IValue>& inputs) {
   Profile found = profile(session, compiled, inputs);
   for (int i = 1; i < kTries; ++i) {
@@ -76,14 +76,14 @@ std::string drop_beaten_limits(Profile& profile) {
 }
 
 std::string as_text(const Profile& profile, const std::string& about_limits) {
-  constexpr size_t kMostRows = 20;
+  constexpr size_t kMaxRows = 20;
   double inside = 0;
   for (const ProfiledStep& step : profile.steps) inside += step.seconds;
   return fmt::format(
              "\n{} steps, {:.3f} ms a run (median of {}, {} threads), {:.3f} ms of it in the steps\n{}\n",
              profile.steps.size(), profile.seconds * 1e3, profile.runs, profile.threads, inside * 1e3,
              describe_limits(profile.limits) + about_limits) +
-         layer_table(profile, kColumns, kMostRows) + "\n" + step_table(profile, kColumns, kMostRows);
+         layer_table(profile, kColumns, kMaxRows) + "\n" + step_table(profile, kColumns, kMaxRows);
 }
 
 Json as_json(const Profile& profile) {
@@ -103,7 +103,7 @@ Json as_json(const Profile& profile) {
 
 }  // namespace
 
-Json profile_model(Session& session, const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+Json profile_model(Session& session, const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
                    const ProfileRequest& request, bool json, Console& console) {
   Profile found = profile_with_best_limits(session, compiled, inputs);
   const std::string about_limits = drop_beaten_limits(found);
@@ -112,7 +112,7 @@ Json profile_model(Session& session, const CompiledModel& compiled, const std::v
     console.info(fmt::format("wrote {}: open it in chrome://tracing or ui.perfetto.dev", request.trace_path));
   }
   if (request.tables && !json)
-    console.result(as_text(found, about_limits.empty() ? "" : wrap(about_limits, kColumns)));
+    console.result(as_text(found, about_limits.empty() ? "" : wrap_text(about_limits, kColumns)));
   Json report = as_json(found);
   if (!about_limits.empty()) report["limits_note"] = about_limits;
   return report;

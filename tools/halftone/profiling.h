@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone::cli {
 
@@ -18,7 +18,7 @@ struct ProfileRequest {
 };
 
 /// Prints the tables unless `json`, writes the trace (kIo), returns everything for JSON.
-nlohmann::ordered_json profile_model(Session& session, const CompiledModel& compiled,
+nlohmann::ordered_json profile_model(Session& session, const CompiledGraph& compiled,
                                      const std::vector<c10::IValue>& inputs, const ProfileRequest& request,
                                      bool json, Console& console);
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/summary.h"
+#include "halftone/cli/summary.h"
 
 namespace halftone::cli {
 

@@ -1,5 +1,5 @@
 // halftone quantize: makes a model low-bit and writes it as a checkpoint.
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 #include <fmt/format.h>
 
@@ -12,8 +12,8 @@
 #include "autoquant_job.h"
 #include "command_line.h"
 #include "console.h"
-#include "halftone/checkpoint.h"
-#include "halftone/table.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
 #include "model_file.h"
 #include "output_file.h"
 #include "scheme_options.h"

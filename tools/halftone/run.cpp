@@ -16,9 +16,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/error.h"
-#include "halftone/graph_module.h"
-#include "halftone/table.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/table.h"
+#include "halftone/graph/graph_module.h"
 #include "inputs.h"
 #include "model_file.h"
 #include "output_file.h"
@@ -148,10 +148,10 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
     const std::string of_calls =
         calls.size() == 1 ? "of one call" : fmt::format("of all {} calls together", calls.size());
     console.result(
-        wrap(fmt::format("{} repetitions {}{}, backend {}: {}; {:.1f} calls per second", timing.runs,
-                         of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
-                         report.at("backend").get<std::string>(), describe_timing(timing), per_second),
-             kColumns));
+        wrap_text(fmt::format("{} repetitions {}{}, backend {}: {}; {:.1f} calls per second", timing.runs,
+                              of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
+                              report.at("backend").get<std::string>(), describe_timing(timing), per_second),
+                  kColumns));
   }
   report["repeat"] = timing.runs;
   report["calls_per_repetition"] = calls.size();
@@ -164,7 +164,7 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
 }
 
 /// Native steps give the same bytes for every number of threads; ATen promises that for none of its own.
-void say_what_may_differ(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+void say_what_may_differ(const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
                          Console& console, Json& report) {
   const PlanReport plan = compiled.report(inputs);
   std::vector<std::string> lines = plan.left_to_aten;
@@ -196,7 +196,7 @@ void run_model(const RunOptions& options, const CommonOptions& common, Console& 
   const GraphModule& module = session.module();
   for (const std::string& note : module.notes) console.detail(note);
   const std::vector<InputSet> calls = collect_inputs(module, options.inputs);
-  const std::shared_ptr<const CompiledModel>& compiled = runner.compiled;
+  const std::shared_ptr<const CompiledGraph>& compiled = runner.compiled;
   Json results = run_calls(session, calls, options, common.json, console);
   if (compiled) say_what_is_left(*compiled, copy_for_call(module, calls.front()), console);
   Json report = {

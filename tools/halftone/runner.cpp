@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "console.h"
-#include "halftone/error.h"
-#include "halftone/names.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/names.h"
 #include "model_file.h"
 #include "stored_backend.h"
 
@@ -79,7 +79,7 @@ Runner make_runner(const RunnerOptions& options, Console& console) {
   }
 }
 
-void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+void say_what_is_left(const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
                       Console& console) {
   const PlanReport report = compiled.report(inputs);
   if (!report.interpreted.empty()) {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "command_line.h"
-#include "halftone/compile.h"
-#include "halftone/graph_module.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::cli {
 
@@ -23,7 +23,7 @@ struct RunnerOptions {
 struct Runner {
   std::string backend;  ///< as messages name it
   Session session;
-  std::shared_ptr<const CompiledModel> compiled = nullptr;  ///< of the halftone backend
+  std::shared_ptr<const CompiledGraph> compiled = nullptr;  ///< of the halftone backend
 };
 
 /// "eager", "halftone", "stored".
@@ -38,7 +38,7 @@ Runner make_runner(const RunnerOptions& options, Console& console);
 
 /// What did not become native: a whole graph that is interpreted is worth a message, single operators with
 /// --verbose.
-void say_what_is_left(const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+void say_what_is_left(const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
                       Console& console);
 
 }  // namespace halftone::cli

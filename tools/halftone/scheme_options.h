@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 namespace CLI {
 class App;

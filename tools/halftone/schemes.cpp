@@ -9,9 +9,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/kernels.h"
-#include "halftone/quant_config.h"
-#include "halftone/table.h"
+#include "halftone/cli/kernels.h"
+#include "halftone/cli/table.h"
+#include "halftone/quant/config.h"
 
 namespace halftone::cli {
 

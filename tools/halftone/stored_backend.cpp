@@ -1,6 +1,6 @@
 #include "stored_backend.h"
 
-#include "halftone/checkpoint.h"
+#include "halftone/checkpoint/checkpoint.h"
 #include "model_file.h"
 
 namespace halftone::cli {

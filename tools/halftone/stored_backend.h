@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "command_line.h"
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
 
 namespace halftone::cli {
 

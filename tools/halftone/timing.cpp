@@ -11,7 +11,7 @@ namespace halftone::cli {
 namespace {
 
 constexpr int kWarmUpRuns = 3;
-constexpr int kMostWarmUpRuns = 50;
+constexpr int kMaxWarmUpRuns = 50;
 constexpr double kWarmUpMs = 300;
 
 double quantile(const std::vector<double>& sorted, double q) {
@@ -38,7 +38,7 @@ Timing summarize_times(std::vector<double> milliseconds) {
 Timing time_repeatedly(const Console& console, const std::string& what, const RepeatFor& repeat,
                        const std::function<double()>& measure) {
   double spent = 0;
-  for (int i = 0; i < kWarmUpRuns || (spent < kWarmUpMs && i < kMostWarmUpRuns); ++i) spent += measure();
+  for (int i = 0; i < kWarmUpRuns || (spent < kWarmUpMs && i < kMaxWarmUpRuns); ++i) spent += measure();
   // The number of runs of a duration is not known: the bar shows milliseconds.
   const bool by_time = repeat.seconds > 0;
   const auto total = static_cast<int64_t>(by_time ? repeat.seconds * 1e3 : repeat.times);

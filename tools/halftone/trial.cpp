@@ -4,9 +4,9 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/capture.h"
-#include "halftone/limits.h"
-#include "halftone/tune.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/limits.h"
+#include "halftone/tune/tune.h"
 
 namespace halftone::cli {
 

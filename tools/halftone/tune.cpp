@@ -11,10 +11,10 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/checkpoint.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
-#include "halftone/tune_modules.h"
+#include "halftone/base/error.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/modules.h"
 #include "inputs.h"
 #include "model_file.h"
 #include "output_file.h"
@@ -125,7 +125,7 @@ TuneOptions settings_of(const TuneRequest& options) {
     for (const TuneCandidate& each : settings.candidates) names.push_back(each.name);
     require_known("--candidate", options.candidate, names);
   }
-  if (options.min_cosine) settings.least_cosine = *options.min_cosine;
+  if (options.min_cosine) settings.min_cosine = *options.min_cosine;
   settings.time_limit = options.time_limit;
   settings.cache_dir = cache_of(options);
   if (options.isolate) settings.isolate = TuneIsolation{.command = trial_command(options.model)};
@@ -179,7 +179,7 @@ void print(const Outcome& outcome, const TuneRequest& options, const CommonOptio
     last += fmt::format("; written: {} ({}); to run it: halftone run {}{}", output, describe_bytes(bytes),
                         output, inputs);
   }
-  console.result(report.to_text() + wrap(last, kColumns));
+  console.result(report.to_text() + wrap_text(last, kColumns));
 }
 
 /// A file that breaks its budget is not what was asked for.
@@ -192,13 +192,13 @@ int tune(const TuneRequest& options, const CommonOptions& common, Console& conso
     require_writable({path, options.output.force}, {options.model.path, options.inputs.files});
   const Strategy strategy = strategy_by_name(
       options.strategy,
-      {.budget_ms = options.budget_ms, .least = options.min_cosine, .candidate = options.candidate});
+      {.budget_ms = options.budget_ms, .minimum = options.min_cosine, .candidate = options.candidate});
   const TuneOptions settings = parse_scheme_option([&] { return settings_of(options); });
   const SubmoduleTuneOptions parts = parts_of(options);
   const std::shared_ptr<GraphModule> module = open_model(options.model);
   const Samples samples = collect_samples(*module, options.inputs);
   if (options.dry_run) {
-    const TunePlan plan = dry_run(module, samples, strategy, settings);
+    const TuneDryRun plan = dry_run(module, samples, strategy, settings);
     console.result(common.json ? plan.to_json() + "\n" : plan.to_text());
     return kDone;
   }
@@ -252,14 +252,14 @@ void show_cache(const TuneRequest& options, const CommonOptions& common, Console
                                  {"disturbed", Align::kRight}},
                                 rows, kColumns) +
                    "\n");
-  console.result(wrap(fmt::format("{} tunings in {}", entries.size(), folder), kColumns));
+  console.result(wrap_text(fmt::format("{} tunings in {}", entries.size(), folder), kColumns));
 }
 
 void clear_cache(const TuneRequest& options, const CommonOptions& common, Console& console) {
   const std::string folder = cache_of(options);
   const size_t removed = clear_tune_cache(folder);
   if (common.json) return console.result(Json{{"cache", folder}, {"removed", removed}}.dump() + "\n");
-  console.result(wrap(fmt::format("{} tunings removed from {}", removed, folder), kColumns));
+  console.result(wrap_text(fmt::format("{} tunings removed from {}", removed, folder), kColumns));
 }
 
 void add_choices(CLI::App& command, TuneRequest& options) {
@@ -289,7 +289,7 @@ void add_choices(CLI::App& command, TuneRequest& options) {
   command
       .add_option("--min-cosine", options.min_cosine,
                   fmt::format("Least cosine to eager's outputs; others are dropped (default: {:g})",
-                              TuneOptions{}.least_cosine))
+                              TuneOptions{}.min_cosine))
       ->type_name("X")
       ->check(CLI::Range(-1.0, 1.0));
 }

@@ -8,7 +8,7 @@
 #include <fstream>
 #include <system_error>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone::cli {
 

@@ -4,14 +4,14 @@
 #include <fmt/ranges.h>
 
 #include "console.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 
 namespace {
 
 std::string describe_accuracy(const Accuracy& accuracy, const std::string& metric) {
-  std::string text = fmt::format("least cosine {:.5f}", accuracy.least_cosine);
+  std::string text = fmt::format("least cosine {:.5f}", accuracy.min_cosine);
   if (accuracy.metric) text += fmt::format(", {} {:.5g}", metric, *accuracy.metric);
   return text;
 }

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "halftone/tune_modules.h"
+#include "halftone/tune/modules.h"
 
 namespace halftone::cli {
 

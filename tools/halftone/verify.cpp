@@ -10,10 +10,10 @@
 
 #include "command_line.h"
 #include "console.h"
-#include "halftone/capture.h"
-#include "halftone/checkpoint.h"
-#include "halftone/error.h"
-#include "halftone/table.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 
@@ -99,11 +99,10 @@ std::string describe_backend(const CheckpointInfo& info) {
                                              : "as the backend needs them, quantized if it does that",
                   printable(info.device));
   if (!info.tuning.empty()) text += fmt::format("  tuned     {}\n", describe_tuning(info));
-  constexpr size_t kMost = 4;
-  for (size_t i = 0; i < std::min(info.samples.size(), kMost); ++i)
+  constexpr size_t kMax = 4;
+  for (size_t i = 0; i < std::min(info.samples.size(), kMax); ++i)
     text += fmt::format("  {}    {}\n", i == 0 ? "sample" : "      ", info.samples[i]);
-  if (info.samples.size() > kMost)
-    text += fmt::format("            … {} more\n", info.samples.size() - kMost);
+  if (info.samples.size() > kMax) text += fmt::format("            … {} more\n", info.samples.size() - kMax);
   return text;
 }
 

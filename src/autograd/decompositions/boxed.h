@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "autograd/decompositions/op_math.h"
-#include "halftone/decompositions.h"
+#include "halftone/autograd/decompositions.h"
 
 namespace halftone {
 

@@ -1,5 +1,5 @@
 // The tables of decompositions: default_decompositions() and core_decompositions().
-#include "halftone/decompositions.h"
+#include "halftone/autograd/decompositions.h"
 
 #include "autograd/decompositions/tables.h"
 

@@ -1,7 +1,7 @@
 // The families of decompositions: each function puts its entries into a table.
 #pragma once
 
-#include "halftone/decompositions.h"
+#include "halftone/autograd/decompositions.h"
 
 namespace halftone {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::partition {
 

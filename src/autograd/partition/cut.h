@@ -13,6 +13,6 @@ enum class Weight {
 };
 
 /// Primals cost nothing. kUnsupported if backward needs what can be neither saved nor computed again.
-ValueSet cheapest_cut(const JointUnits& units, const RecomputeRules& rules, Weight weight);
+ValueSet cheapest_cut(const JointNodes& joint_nodes, const RecomputeRules& rules, Weight weight);
 
 }  // namespace halftone::partition

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "autograd/partition/bytes.h"
-#include "autograd/partition/units.h"
+#include "autograd/partition/joint_nodes.h"
 
 namespace halftone::partition {
 
 /// What the forward pass computed and the backward pass reads; of values that share memory, as few as
 /// suffice.
-ValueSet saved_by_default(const JointUnits& units);
+ValueSet saved_by_default(const JointNodes& joint_nodes);
 
 }  // namespace halftone::partition

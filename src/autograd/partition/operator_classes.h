@@ -1,7 +1,7 @@
 // Classes of operators by the cost of running them again in the backward pass.
 #pragma once
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::partition {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "autograd/partition/units.h"
+#include "autograd/partition/joint_nodes.h"
 
 namespace halftone::partition {
 
@@ -16,15 +16,15 @@ struct RecomputeRules {
   bool not_if_used_far_apart = true;  ///< what it reads is also used nearer, before an unfusible operator
   bool not_in_long_chains = true;     ///< chains of fusible operators through the whole model
   bool not_reductions = true;         ///< results much smaller than operands: cheap to keep
-  std::vector<bool> allowed;          ///< units that no rule keeps back; empty: none
+  std::vector<bool> allowed;          ///< joint nodes that no rule keeps back; empty: none
   bool anything = false;              ///< no rule but: random ones, writes and checks run once
 };
 
-/// For each unit, whether it has to be computed in forward: primals, what must run once, and what the rules
+/// For each joint node, whether it has to be computed in forward: primals, what must run once, and what the rules
 /// keep back. Views never are.
-std::vector<bool> computed_in_forward_only(const JointUnits& units, const RecomputeRules& rules);
+std::vector<bool> computed_in_forward_only(const JointNodes& joint_nodes, const RecomputeRules& rules);
 
-/// Whether `user` could read `unit` from registers.
-bool can_fuse(const Unit& unit, const Unit& user);
+/// Whether `user` could read `joint node` from registers.
+bool can_fuse(const JointNode& joint_node, const JointNode& user);
 
 }  // namespace halftone::partition

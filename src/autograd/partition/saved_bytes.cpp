@@ -1,6 +1,6 @@
 // Bytes that the saved values of a partition keep alive.
 #include "autograd/partition/bytes.h"
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/joint_graph.h"
 
 namespace halftone {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "autograd/partition/bytes.h"
+#include "autograd/partition/joint_nodes.h"
 #include "autograd/partition/operator_classes.h"
-#include "autograd/partition/units.h"
 
 namespace halftone::partition {
 namespace {

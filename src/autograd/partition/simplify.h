@@ -1,7 +1,7 @@
 // A joint graph without repeated and useless work.
 #pragma once
 
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/joint_graph.h"
 
 namespace halftone::partition {
 

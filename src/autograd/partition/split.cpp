@@ -1,16 +1,16 @@
 #include "autograd/partition/split.h"
 
+#include "autograd/partition/joint_nodes.h"
 #include "autograd/partition/operator_classes.h"
-#include "autograd/partition/units.h"
 #include "base/errors.h"
 #include "graph/copy.h"
 
 namespace halftone::partition {
 namespace {
 
-class Splitter {
+class ParallelFor {
  public:
-  Splitter(const JointGraph& joint, const ValueSet& saved, const NodeSet& runs_in_backward)
+  ParallelFor(const JointGraph& joint, const ValueSet& saved, const NodeSet& runs_in_backward)
       : joint_(joint), saved_(saved), runs_in_backward_(runs_in_backward) {
     for (const auto& node : joint.graph->nodes()) nodes_.push_back(node.get());
     for (size_t i = 0; i < joint.graph->inputs().size(); ++i)
@@ -189,7 +189,7 @@ class Splitter {
 
 PartitionedGraphs split_joint(const JointGraph& joint, const ValueSet& saved,
                               const NodeSet& runs_in_backward) {
-  return Splitter(joint, saved, runs_in_backward).run();
+  return ParallelFor(joint, saved, runs_in_backward).run();
 }
 
 }  // namespace halftone::partition

@@ -4,7 +4,7 @@
 #include <unordered_set>
 
 #include "autograd/partition/bytes.h"
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/joint_graph.h"
 
 namespace halftone::partition {
 

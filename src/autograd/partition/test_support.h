@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "graph/interpreter.h"
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/joint_graph.h"
 
 namespace halftone::partition {
 

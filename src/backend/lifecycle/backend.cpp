@@ -7,11 +7,11 @@
 #include "base/sha256.h"
 
 namespace halftone {
-Backend::Backend(std::shared_ptr<const BackendKind> kind)
-    : shared_(std::make_shared<Shared>(required(std::move(kind), "Backend: the kind"), BackendState::kInit)) {
-}
+Backend::Backend(std::shared_ptr<const BackendRecipe> recipe)
+    : shared_(
+          std::make_shared<Shared>(required(std::move(recipe), "Backend: the kind"), BackendState::kInit)) {}
 Backend::Backend(std::string_view type, std::string_view config_json)
-    : Backend(make_backend_kind(type, config_json)) {}
+    : Backend(make_backend_recipe(type, config_json)) {}
 Backend::Backend(std::shared_ptr<Shared> shared) : shared_(std::move(shared)) {}
 
 Backend Backend::build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& samples,
@@ -54,10 +54,10 @@ std::string Backend::tuning() const {
 }
 
 std::string Backend::config() const {
-  return shared_->kind->config();
+  return shared_->recipe->config();
 }
 std::string Backend::describe() const {
-  return fmt::format("{}({})", shared_->type, shared_->kind->describe_config());
+  return fmt::format("{}({})", shared_->type, shared_->recipe->describe_config());
 }
 std::string Backend::key() const {
   const std::string json = config();

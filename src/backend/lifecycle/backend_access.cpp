@@ -9,7 +9,7 @@ BackendContent BackendAccess::content(const Backend& backend) {
   const Backend::Shared& shared = *backend.shared_;
   const std::lock_guard lock(shared.mutex);
   BackendContent content;
-  content.kind = shared.kind;
+  content.recipe = shared.recipe;
   content.state = shared.gate.state();
   content.original = shared.origin.graph;
   content.ready = shared.ready ? shared.ready->module() : shared.stored;
@@ -20,10 +20,10 @@ BackendContent BackendAccess::content(const Backend& backend) {
 }
 
 Backend BackendAccess::loaded(BackendContent content) {
-  if (!content.kind) fail(ErrorCode::kInternal, "a loaded backend has no kind");
+  if (!content.recipe) fail(ErrorCode::kInternal, "a loaded backend has no kind");
   if (!content.original && !content.ready)
-    fail(ErrorCode::kInternal, "a loaded backend {} has no model", content.kind->type());
-  auto shared = std::make_shared<Backend::Shared>(std::move(content.kind), BackendState::kCheckpointLoaded);
+    fail(ErrorCode::kInternal, "a loaded backend {} has no model", content.recipe->type());
+  auto shared = std::make_shared<Backend::Shared>(std::move(content.recipe), BackendState::kCheckpointLoaded);
   shared->origin.graph = std::move(content.original);
   shared->stored = std::move(content.ready);
   shared->samples = std::move(content.samples);
@@ -32,9 +32,9 @@ Backend BackendAccess::loaded(BackendContent content) {
   return Backend(std::move(shared));
 }
 
-Backend BackendAccess::built_like(const Backend& source, std::shared_ptr<const BackendKind> kind,
+Backend BackendAccess::built_like(const Backend& source, std::shared_ptr<const BackendRecipe> recipe,
                                   std::optional<ReadyModel> made, const std::string& cache_dir) {
-  Backend backend(std::move(kind));
+  Backend backend(std::move(recipe));
   const Backend::Shared& shared = *source.shared_;
   const std::lock_guard lock(shared.mutex);
   backend.shared_->build(shared.origin, shared.samples, shared.device, cache_dir, std::move(made));

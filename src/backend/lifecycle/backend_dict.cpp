@@ -7,7 +7,7 @@ namespace halftone {
 BackendDict Backend::Shared::to_dict() const {
   const std::lock_guard lock(mutex);
   require(LifecycleCall::kToDict);
-  if (const std::string why = kind->refuse_to_save(); !why.empty())
+  if (const std::string why = recipe->refuse_to_save(); !why.empty())
     fail(ErrorCode::kUnsupported, "backend {} cannot be saved: {}", type, why);
   if (!origin.graph) {
     fail(ErrorCode::kUnsupported,
@@ -15,7 +15,7 @@ BackendDict Backend::Shared::to_dict() const {
   }
   BackendDict dict;
   dict.type = type;
-  dict.config = kind->config();
+  dict.config = recipe->config();
   dict.module = state_of(origin);
   dict.data = samples;
   dict.device = device;
@@ -31,19 +31,19 @@ Backend Backend::from_dict(const std::optional<ModelSource>& module, const Backe
                            std::string_view type, DictReport* report) {
   if (dict.type != type)
     fail(ErrorCode::kInvalidArgument, "invalid dict type: \"{}\", expected \"{}\"", dict.type, type);
-  std::shared_ptr<const BackendKind> kind;
+  std::shared_ptr<const BackendRecipe> recipe;
   try {
-    kind = make_backend_kind(dict.type, dict.config);
+    recipe = make_backend_recipe(dict.type, dict.config);
   } catch (const Error& error) {
     throw Error(ErrorCode::kInvalidArgument, error.what());
   }
-  if (const std::string why = kind->refuse_to_save(); !why.empty())
+  if (const std::string why = recipe->refuse_to_save(); !why.empty())
     fail(ErrorCode::kUnsupported, "backend {} cannot be loaded: {}", dict.type, why);
   if (!module || (!module->graph && !module->module))
     fail(ErrorCode::kInvalidArgument, "a module is required to create backend {} from a dict", dict.type);
   try {
     DictReport found = lifecycle::load_state(*module, dict.module);
-    auto shared = std::make_shared<Shared>(std::move(kind), BackendState::kCheckpointLoaded);
+    auto shared = std::make_shared<Shared>(std::move(recipe), BackendState::kCheckpointLoaded);
     shared->origin = lifecycle::take_origin(*module, dict.spec, dict.data);
     shared->samples = dict.data;
     shared->device = dict.device;

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "backend/lifecycle/test_support.h"
-#include "halftone/log.h"
+#include "halftone/base/log.h"
 
 namespace halftone {
 namespace {
@@ -56,16 +56,16 @@ class Warnings {
 };
 
 /// Fails as often as it is told, then is eager.
-class FailingKind : public BackendKind {
+class FailingRecipe : public BackendRecipe {
  public:
-  explicit FailingKind(int failures) : left_(failures) {}
+  explicit FailingRecipe(int failures) : left_(failures) {}
   std::string type() const override { return "FailingBackend"; }
   std::string config() const override { return "{}"; }
   std::string describe_config() const override { return {}; }
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string& cache_dir) const override {
     if (left_-- > 0) throw std::runtime_error("no luck");
-    return eager_backend_kind()->prepare(original, samples, cache_dir);
+    return eager_backend_recipe()->prepare(original, samples, cache_dir);
   }
   mutable std::atomic<int> left_;
 };
@@ -124,7 +124,7 @@ TEST_P(BuildOfModule, CallsItOnceAndLeavesItsState) {
 }
 
 TEST(LifecycleSession, RunsTheDeployedModelAndNotBeforeIt) {
-  Backend backend(halftone_backend_kind());
+  Backend backend(halftone_backend_recipe());
   expect_error(ErrorCode::kState, {"should be activated first"}, [&] { backend.session(); });
   const auto module = small_model();
   const at::Tensor x = test_weight({3, 64});
@@ -180,7 +180,7 @@ TEST(Build, RefusesOtherDevicesBeforeAnythingElse) {
 
 TEST(Build, FailureOfAKindIsLoggedRethrownAndStaysInit) {
   const Warnings warnings;
-  Backend backend(std::make_shared<const FailingKind>(2));
+  Backend backend(std::make_shared<const FailingRecipe>(2));
   for (size_t attempt = 1; attempt <= 2; ++attempt) {
     EXPECT_THROW(backend.build(small_model(), {}, test_samples()), std::runtime_error);
     EXPECT_EQ(backend.state(), BackendState::kInit);
@@ -246,11 +246,11 @@ TEST(Build, GraphMayBeRewrittenByItsOwnerAfterwards) {
 }
 
 TEST(Activate, FailureLeavesTheState) {
-  Backend backend(std::make_shared<const FailingKind>(0));
+  Backend backend(std::make_shared<const FailingRecipe>(0));
   backend.build(small_model(), {}, {});
   backend.deactivate();
-  const auto& kind = *BackendAccess::content(backend).kind;
-  dynamic_cast<const FailingKind&>(kind).left_ = 1;
+  const auto& recipe = *BackendAccess::content(backend).recipe;
+  dynamic_cast<const FailingRecipe&>(recipe).left_ = 1;
   EXPECT_THROW(backend.activate(), std::runtime_error);
   EXPECT_EQ(backend.state(), BackendState::kInactive);
   backend.activate();
@@ -258,7 +258,7 @@ TEST(Activate, FailureLeavesTheState) {
 }
 
 TEST(Deploy, ChecksTheDeviceAndKeepsTheStoredOne) {
-  Backend backend = loaded(eager_backend_kind());
+  Backend backend = loaded(eager_backend_recipe());
   expect_error(ErrorCode::kUnsupported, {"EagerBackend", "cuda"},
                [&] { backend.deploy(at::Device("cuda")); });
   EXPECT_EQ(backend.state(), BackendState::kCheckpointLoaded);
@@ -267,7 +267,7 @@ TEST(Deploy, ChecksTheDeviceAndKeepsTheStoredOne) {
   EXPECT_EQ(backend.state(), BackendState::kDeployed);
 
   BackendContent content;
-  content.kind = eager_backend_kind();
+  content.recipe = eager_backend_recipe();
   content.original = small_model();
   content.device = at::Device("cuda");
   Backend elsewhere = BackendAccess::loaded(content);
@@ -298,14 +298,14 @@ TEST(StatefulModel, CallsOfSeveralThreadsTakeTurns) {
 }
 
 /// Switches its own backend off from inside of infer().
-class CallingBack : public BackendKind {
+class CallingBack : public BackendRecipe {
  public:
   std::string type() const override { return "CallingBack"; }
   std::string config() const override { return "{}"; }
   std::string describe_config() const override { return {}; }
   ReadyModel prepare(const std::shared_ptr<const GraphModule>& original, const std::vector<Sample>& samples,
                      const std::string&) const override {
-    ReadyModel ready = eager_backend_kind()->prepare(original, samples, {});
+    ReadyModel ready = eager_backend_recipe()->prepare(original, samples, {});
     ready.executor = std::make_shared<const Executor>(original->graph().clone(), hook);
     return ready;
   }
@@ -324,10 +324,10 @@ class CallingBack : public BackendKind {
 };
 
 TEST(Infer, RefusesToWaitForItself) {
-  const auto kind = std::make_shared<CallingBack>();
+  const auto recipe = std::make_shared<CallingBack>();
   std::optional<Backend> backend;
-  kind->hook = [&backend] { backend->deactivate(); };
-  backend.emplace(kind);
+  recipe->hook = [&backend] { backend->deactivate(); };
+  backend.emplace(recipe);
   backend->build(small_model(), {}, {});
   expect_error(ErrorCode::kState, {"CallingBack", "ACTIVE", "inside its infer()"},
                [&] { backend->infer({test_input()}); });

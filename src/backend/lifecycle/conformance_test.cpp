@@ -1,4 +1,4 @@
-// One suite for every kind of lifecycle backend: each call in each state, as in AITune (expected_lifecycle.h).
+// One suite for every recipe: each call in each state, as in AITune (expected_lifecycle.h).
 #include "backend/lifecycle/expected_lifecycle.h"
 #include "backend/lifecycle/test_support.h"
 
@@ -9,19 +9,19 @@ bool runs(BackendState state) {
   return state == BackendState::kActive || state == BackendState::kDeployed;
 }
 
-void expect_right_result(const Backend& backend, const KindCase& kind) {
+void expect_right_result(const Backend& backend, const RecipeCase& recipe) {
   for (const int64_t rows : {1, 3, 9}) {
     const at::Tensor x = test_input(rows);
-    const at::Tensor expected = expected_of(kind, x);
+    const at::Tensor expected = expected_of(recipe, x);
     const at::Tensor found = infer_one(backend, x);
     ASSERT_EQ(found.sizes(), expected.sizes());
     const double error = (found - expected).abs().max().item<double>() / expected.abs().max().item<double>();
-    EXPECT_LE(error, kind.tolerance) << kind.name << ", " << rows << " rows";
+    EXPECT_LE(error, recipe.tolerance) << recipe.name << ", " << rows << " rows";
     EXPECT_FALSE(found.requires_grad());
   }
 }
 
-using Pair = std::tuple<KindCase, size_t>;
+using Pair = std::tuple<RecipeCase, size_t>;
 
 std::string name_of(const testing::TestParamInfo<Pair>& info) {
   const ExpectedCall& row = expected_lifecycle()[std::get<1>(info.param)];
@@ -34,22 +34,22 @@ std::string name_of(const testing::TestParamInfo<Pair>& info) {
 class LifecycleConformance : public testing::TestWithParam<Pair> {
  protected:
   void SetUp() override {
-    if (kind().name == "AotInductor" && !aoti_refusal().empty()) GTEST_SKIP() << aoti_refusal();
+    if (recipe().name == "AotInductor" && !aoti_refusal().empty()) GTEST_SKIP() << aoti_refusal();
   }
-  const KindCase& kind() const { return std::get<0>(GetParam()); }
+  const RecipeCase& recipe() const { return std::get<0>(GetParam()); }
   const ExpectedCall& row() const { return expected_lifecycle()[std::get<1>(GetParam())]; }
 };
-std::vector<KindCase> all_kinds() {
-  std::vector<KindCase> kinds = plain_kinds();
-  kinds.push_back(aot_inductor_case());
-  return kinds;
+std::vector<RecipeCase> all_recipes() {
+  std::vector<RecipeCase> recipes = plain_recipes();
+  recipes.push_back(aot_inductor_case());
+  return recipes;
 }
 INSTANTIATE_TEST_SUITE_P(Kinds, LifecycleConformance,
-                         testing::Combine(testing::ValuesIn(all_kinds()), testing::Range<size_t>(0, 30)),
+                         testing::Combine(testing::ValuesIn(all_recipes()), testing::Range<size_t>(0, 30)),
                          name_of);
 
 TEST_P(LifecycleConformance, DoesWhatIsExpected) {
-  const auto made = kind().make();
+  const auto made = recipe().make();
   Backend backend = in_state(made, row().from);
   ASSERT_EQ(backend.state(), row().from);
   EXPECT_EQ(backend.is_active(), row().from == BackendState::kActive);
@@ -67,14 +67,14 @@ TEST_P(LifecycleConformance, DoesWhatIsExpected) {
   EXPECT_EQ(backend.is_active(), end == BackendState::kActive);
   EXPECT_EQ(backend.device(), at::Device(at::kCPU));
   if (runs(end)) {
-    expect_right_result(backend, kind());
+    expect_right_result(backend, recipe());
   } else {
     expect_error(ErrorCode::kState, {backend.name(), std::string(to_string(end))},
                  [&] { infer_one(backend, test_input()); });
   }
 }
 
-TEST(LifecycleTable, IsTheSeeds) {
+TEST(LifecycleTable, IsTheReference) {
   const auto table = lifecycle_table();
   ASSERT_EQ(table.size(), expected_lifecycle().size());
   for (const ExpectedCall& row : expected_lifecycle()) {

@@ -6,8 +6,8 @@
 namespace halftone {
 namespace {
 
-class BackendDicts : public testing::TestWithParam<KindCase> {};
-INSTANTIATE_TEST_SUITE_P(Kinds, BackendDicts, testing::ValuesIn(plain_kinds()),
+class BackendDicts : public testing::TestWithParam<RecipeCase> {};
+INSTANTIATE_TEST_SUITE_P(Kinds, BackendDicts, testing::ValuesIn(plain_recipes()),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(BackendDicts, HoldTheOriginalModuleAndGiveTheSameBackend) {
@@ -61,7 +61,7 @@ Backend from(const BackendDict& dict, const std::shared_ptr<GraphModule>& module
 }
 
 TEST(FromDict, RefusesAnotherTypeAndAMissingModule) {
-  const BackendDict dict = built(quant_backend_kind()).to_dict();
+  const BackendDict dict = built(quant_backend_recipe()).to_dict();
   expect_error(ErrorCode::kInvalidArgument, {"QuantBackend", "EagerBackend"},
                [&] { Backend::from_dict(small_model(), dict, "EagerBackend"); });
   expect_error(ErrorCode::kInvalidArgument, {"module is required", "QuantBackend"},
@@ -77,7 +77,7 @@ TEST(FromDict, RefusesAnotherTypeAndAMissingModule) {
 }
 
 TEST(FromDict, LoadsAroundMissingAndUnexpectedKeysAndReportsThem) {
-  BackendDict dict = built(quant_backend_kind()).to_dict();
+  BackendDict dict = built(quant_backend_recipe()).to_dict();
   dict.module.erase("up.bias");
   dict.module.emplace("old.weight", at::ones({3}));
   dict.module["down.bias"] = at::full({64}, 2, at::kDouble);
@@ -93,7 +93,7 @@ TEST(FromDict, LoadsAroundMissingAndUnexpectedKeysAndReportsThem) {
 }
 
 TEST(FromDict, OtherShapesChangeNothing) {
-  BackendDict dict = built(quant_backend_kind()).to_dict();
+  BackendDict dict = built(quant_backend_recipe()).to_dict();
   dict.module["down.bias"] = at::ones({64});
   dict.module["up.weight"] = at::ones({96, 65});
   const auto module = small_model();
@@ -103,7 +103,7 @@ TEST(FromDict, OtherShapesChangeNothing) {
 
 TEST(FromDict, RefusesConvertedModulesOfAnotherConfig) {
   BackendDict dict =
-      built(quant_backend_kind({.quantization = "int8wo", .quantization_config = {}})).to_dict();
+      built(quant_backend_recipe({.quantization = "int8wo", .quantization_config = {}})).to_dict();
   dict.module.clear();
   const auto module = small_model();
   quantize_(*module, "int4wo");
@@ -148,13 +148,13 @@ TEST(FromDict, WorksForCppModules) {
 }
 
 TEST(BackendAccess, KeepsTuning) {
-  const Backend backend = built(eager_backend_kind());
+  const Backend backend = built(eager_backend_recipe());
   EXPECT_EQ(backend.tuning(), "");
   BackendAccess::set_tuning(backend, R"({"chosen":true})");
   EXPECT_EQ(backend.tuning(), R"({"chosen":true})");
   EXPECT_EQ(BackendAccess::loaded(BackendAccess::content(backend)).tuning(), R"({"chosen":true})");
   BackendContent empty;
-  empty.kind = eager_backend_kind();
+  empty.recipe = eager_backend_recipe();
   expect_error(ErrorCode::kInternal, {"EagerBackend", "no model"}, [&] { BackendAccess::loaded(empty); });
 }
 

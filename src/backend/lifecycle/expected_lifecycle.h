@@ -5,7 +5,7 @@
 #include <array>
 #include <optional>
 
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
 
 namespace halftone {
 

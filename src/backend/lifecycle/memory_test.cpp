@@ -43,7 +43,7 @@ std::shared_ptr<GraphModule> large_model() {
 
 struct Large {
   std::string type, config;
-  double at_least;  ///< megabytes that the kind makes of a model of 100
+  double at_least;  ///< megabytes that the recipe makes of a model of 100
 };
 void PrintTo(const Large& large, std::ostream* out) {
   *out << large.type << large.config;

@@ -8,8 +8,8 @@
 
 #include "base/errors.h"
 #include "graph/graph_call.h"
-#include "halftone/capture_module.h"
-#include "halftone/tree.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/graph/tree.h"
 
 namespace halftone {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
 
 namespace halftone::lifecycle {
 

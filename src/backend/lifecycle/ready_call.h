@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "graph/graph_call.h"
-#include "halftone/backend_kind.h"
+#include "halftone/backend/recipes.h"
 
 namespace halftone::lifecycle {
 

@@ -25,8 +25,8 @@ auto named(const std::string& type, Step step) {
 
 }  // namespace
 
-Backend::Shared::Shared(std::shared_ptr<const BackendKind> backend_kind, BackendState state)
-    : kind(std::move(backend_kind)), type(kind->type()), gate(state) {}
+Backend::Shared::Shared(std::shared_ptr<const BackendRecipe> backend_recipe, BackendState state)
+    : recipe(std::move(backend_recipe)), type(recipe->type()), gate(state) {}
 
 Backend::Shared::~Shared() {
   try {
@@ -45,7 +45,7 @@ BackendState Backend::Shared::require(LifecycleCall call) const {
   const BackendState state = gate.state();
   const std::optional<BackendState> to = lifecycle::transition(state, call).to;
   if (!to) refuse(state, call);
-  if (*to != state && lifecycle::Gate::Pass::is_inside(gate)) {
+  if (*to != state && lifecycle::StateGate::InFlightGuard::is_inside(gate)) {
     fail(ErrorCode::kState, "cannot {} backend {} in state {}: this thread is inside its infer()",
          to_string(call), type, to_string(state));
   }
@@ -56,7 +56,7 @@ std::unique_ptr<const lifecycle::ReadyCall> Backend::Shared::prepare(c10::Device
   return named(type, [&] {
     require_device(on);
     const std::shared_ptr<const GraphModule> model = stored ? stored : origin.graph;
-    return std::make_unique<const lifecycle::ReadyCall>(kind->prepare(model, samples, cache_dir));
+    return std::make_unique<const lifecycle::ReadyCall>(recipe->prepare(model, samples, cache_dir));
   });
 }
 
@@ -65,7 +65,7 @@ void Backend::Shared::build(const ModelSource& model, const GraphSpec& spec,
                             const std::string& new_cache_dir) {
   build_with(
       [&] { return lifecycle::take_origin(model, spec, new_samples); },
-      [&](const lifecycle::Origin& from) { return kind->prepare(from.graph, new_samples, new_cache_dir); },
+      [&](const lifecycle::Origin& from) { return recipe->prepare(from.graph, new_samples, new_cache_dir); },
       new_samples, new_device, new_cache_dir);
 }
 
@@ -74,7 +74,7 @@ void Backend::Shared::build(lifecycle::Origin new_origin, const std::vector<Samp
                             std::optional<ReadyModel> made) {
   build_with([&] { return std::move(new_origin); },
              [&](const lifecycle::Origin& from) {
-               return made ? *std::move(made) : kind->prepare(from.graph, new_samples, new_cache_dir);
+               return made ? *std::move(made) : recipe->prepare(from.graph, new_samples, new_cache_dir);
              },
              new_samples, new_device, new_cache_dir);
 }
@@ -130,14 +130,14 @@ void Backend::Shared::deploy(std::optional<c10::Device> new_device) {
 }
 
 c10::IValue Backend::Shared::infer(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs) {
-  const lifecycle::Gate::Pass pass(gate);
-  if (!pass.entered()) refuse(pass.seen(), LifecycleCall::kInfer);
+  const lifecycle::StateGate::InFlightGuard guard(gate);
+  if (!guard.entered()) refuse(guard.seen(), LifecycleCall::kInfer);
   return (*ready)(std::move(args), std::move(kwargs));
 }
 
 Session Backend::Shared::session() {
-  const lifecycle::Gate::Pass pass(gate);
-  if (!pass.entered()) refuse(pass.seen(), LifecycleCall::kInfer);
+  const lifecycle::StateGate::InFlightGuard guard(gate);
+  if (!guard.entered()) refuse(guard.seen(), LifecycleCall::kInfer);
   return Session(ready->module(), ready->executor());
 }
 

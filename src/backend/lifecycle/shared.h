@@ -8,21 +8,21 @@
 #include <vector>
 
 #include "backend/lifecycle/backend_access.h"
-#include "backend/lifecycle/gate.h"
 #include "backend/lifecycle/origin.h"
 #include "backend/lifecycle/ready_call.h"
+#include "backend/lifecycle/state_gate.h"
 
 namespace halftone {
 
 struct Backend::Shared {
-  Shared(std::shared_ptr<const BackendKind> kind, BackendState state);
+  Shared(std::shared_ptr<const BackendRecipe> recipe, BackendState state);
   ~Shared();
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
   void build(const ModelSource& model, const GraphSpec& spec, const std::vector<Sample>& new_samples,
              c10::Device new_device, const std::string& new_cache_dir);
-  /// From an origin that was taken before. `made`: what the kind made of it; nothing: it is asked to.
+  /// From an origin that was taken before. `made`: what the recipe made of it; nothing: it is asked to.
   void build(lifecycle::Origin new_origin, const std::vector<Sample>& new_samples, c10::Device new_device,
              const std::string& new_cache_dir, std::optional<ReadyModel> made);
   void activate();
@@ -32,7 +32,7 @@ struct Backend::Shared {
   Session session();
   BackendDict to_dict() const;
 
-  const std::shared_ptr<const BackendKind> kind;
+  const std::shared_ptr<const BackendRecipe> recipe;
   const std::string type;
 
   mutable std::mutex mutex;             ///< held by calls that change the state; guards what follows
@@ -43,7 +43,7 @@ struct Backend::Shared {
   std::string cache_dir;
   std::string tuning;
 
-  lifecycle::Gate gate;
+  lifecycle::StateGate gate;
   /// There in the states in which infer() runs; read by those who passed the gate, without the mutex.
   std::unique_ptr<const lifecycle::ReadyCall> ready;
 

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "halftone/lifecycle.h"
+#include "halftone/backend/backend.h"
 
 namespace halftone::lifecycle {
 

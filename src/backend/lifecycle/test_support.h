@@ -13,8 +13,8 @@
 
 #include "backend/lifecycle/backend_access.h"
 #include "graph/test_support.h"
-#include "halftone/lifecycle.h"
-#include "halftone/quantize.h"
+#include "halftone/backend/backend.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 
@@ -68,40 +68,40 @@ inline at::Tensor infer_one(const Backend& backend, const at::Tensor& x) {
   return tensor_of(backend.infer({x}));
 }
 
-struct KindCase {
+struct RecipeCase {
   std::string name;
-  std::function<std::shared_ptr<const BackendKind>()> make;
+  std::function<std::shared_ptr<const BackendRecipe>()> make;
   std::string scheme = {};  ///< what small_model() is quantized with; empty: not at all
   /// Relative to the largest result, from the interpreter's run of that model. Activations that are rounded
   /// at run time may fall to the other side.
   double tolerance = 1e-5;
 };
 
-inline void PrintTo(const KindCase& kind, std::ostream* out) {
-  *out << kind.name;
+inline void PrintTo(const RecipeCase& recipe, std::ostream* out) {
+  *out << recipe.name;
 }
 
-/// What the kind must give.
-inline at::Tensor expected_of(const KindCase& kind, const at::Tensor& x) {
+/// What the recipe must give.
+inline at::Tensor expected_of(const RecipeCase& recipe, const at::Tensor& x) {
   const auto model = small_model();
-  if (!kind.scheme.empty()) quantize_(*model, std::string_view(kind.scheme));
+  if (!recipe.scheme.empty()) quantize_(*model, std::string_view(recipe.scheme));
   return Session(model).run({x}).at(0).toTensor();
 }
 
-inline KindCase quant_case(const std::string& scheme, double tolerance = 1e-5) {
+inline RecipeCase quant_case(const std::string& scheme, double tolerance = 1e-5) {
   return {"Quant_" + scheme,
-          [scheme] { return quant_backend_kind({.quantization = scheme, .quantization_config = {}}); },
+          [scheme] { return quant_backend_recipe({.quantization = scheme, .quantization_config = {}}); },
           scheme, tolerance};
 }
 
 /// Those that need no compiler on the machine.
-inline std::vector<KindCase> plain_kinds() {
+inline std::vector<RecipeCase> plain_recipes() {
   return {
-      {"Eager", eager_backend_kind, {}, 0},
-      {"TorchScript", torch_script_backend_kind},
-      {"Halftone_fp32", [] { return halftone_backend_kind(); }},
+      {"Eager", eager_backend_recipe, {}, 0},
+      {"TorchScript", torch_script_backend_recipe},
+      {"Halftone_fp32", [] { return halftone_backend_recipe(); }},
       {"Halftone_bf16",
-       [] { return halftone_backend_kind({.precision = HalftoneBackendConfig::Precision::kBFloat16}); },
+       [] { return halftone_backend_recipe({.precision = HalftoneBackendConfig::Precision::kBFloat16}); },
        "bf16wo", 1e-3},
       quant_case("int8wo"),
       quant_case("int8dq", 0.01),
@@ -123,11 +123,11 @@ inline std::string aoti_refusal() {
 }
 
 /// The package is made by make_package.py, a fixture of ctest.
-inline KindCase aot_inductor_case() {
+inline RecipeCase aot_inductor_case() {
   return {"AotInductor", [] {
             if (!std::filesystem::exists(aoti_package()))
               throw std::runtime_error("there is no package: ctest -R lifecycle makes one");
-            return aot_inductor_backend_kind({.package = aoti_package(), .allow_code = true});
+            return aot_inductor_backend_recipe({.package = aoti_package(), .allow_code = true});
           }};
 }
 #endif
@@ -136,36 +136,36 @@ inline std::vector<Sample> test_samples() {
   return {{{test_input(3)}, {}}, {{test_input(7)}, {}}};
 }
 
-inline Backend built(const std::shared_ptr<const BackendKind>& kind) {
-  return Backend(kind).build(small_model(), {}, test_samples());
+inline Backend built(const std::shared_ptr<const BackendRecipe>& recipe) {
+  return Backend(recipe).build(small_model(), {}, test_samples());
 }
 
-/// As a file would give it: by a dict, or by its content where the kind cannot be saved.
-inline Backend loaded(const std::shared_ptr<const BackendKind>& kind) {
-  if (kind->refuse_to_save().empty())
-    return Backend::from_dict(small_model(), built(kind).to_dict(), kind->type());
+/// As a file would give it: by a dict, or by its content where the recipe cannot be saved.
+inline Backend loaded(const std::shared_ptr<const BackendRecipe>& recipe) {
+  if (recipe->refuse_to_save().empty())
+    return Backend::from_dict(small_model(), built(recipe).to_dict(), recipe->type());
   BackendContent content;
-  content.kind = kind;
+  content.recipe = recipe;
   content.original = small_model();
   content.samples = test_samples();
   return BackendAccess::loaded(content);
 }
 
-inline Backend in_state(const std::shared_ptr<const BackendKind>& kind, BackendState state) {
+inline Backend in_state(const std::shared_ptr<const BackendRecipe>& recipe, BackendState state) {
   switch (state) {
     case BackendState::kInit:
-      return Backend(kind);
+      return Backend(recipe);
     case BackendState::kActive:
-      return built(kind);
+      return built(recipe);
     case BackendState::kInactive: {
-      Backend backend = built(kind);
+      Backend backend = built(recipe);
       backend.deactivate();
       return backend;
     }
     case BackendState::kCheckpointLoaded:
-      return loaded(kind);
+      return loaded(recipe);
     case BackendState::kDeployed: {
-      Backend backend = loaded(kind);
+      Backend backend = loaded(recipe);
       backend.deploy();
       return backend;
     }

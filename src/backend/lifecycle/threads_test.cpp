@@ -104,12 +104,12 @@ TEST_P(LifecycleThreads, HandlesMayGoWhileOthersRun) {
 }
 
 TEST_P(LifecycleThreads, DeployRacesWithCalls) {
-  const auto kind = make_backend_kind(GetParam());
+  const auto recipe = make_backend_recipe(GetParam());
   const at::Tensor x = test_input(2);
-  const at::Tensor expected = infer_one(built(kind), x);
+  const at::Tensor expected = infer_one(built(recipe), x);
   Tally tally;
   for (int round = 0; round < 20; ++round) {
-    Backend backend = loaded(kind);
+    Backend backend = loaded(recipe);
     std::atomic<bool> deployed{false};
     std::atomic<int> deployments{0}, refusals{0};
     auto threads = start(kThreads, [&, backend](int thread) mutable {

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

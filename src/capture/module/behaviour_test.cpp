@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "capture/module/test_support.h"
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 // An operator of the user's own that writes and has no pure form.
 TORCH_LIBRARY(halftone_capture_test, library) {

@@ -9,11 +9,11 @@
 
 #include "base/errors.h"
 #include "capture/module/dynamic_sizes.h"
-#include "capture/module/listening.h"
 #include "capture/module/trace.h"
+#include "capture/module/tracing_scope.h"
 #include "capture/module/unify.h"
 #include "graph/rewrite/unused_inputs.h"
-#include "halftone/capture_module.h"
+#include "halftone/capture/capture_module.h"
 
 namespace halftone {
 namespace {
@@ -241,7 +241,7 @@ std::shared_ptr<GraphModule> capture_named(torch::nn::Module* module, const Forw
   required(forward, "capture: the function that calls the model");
   const std::string name = !options.name.empty() ? options.name : module ? module->name() : "function";
   try {
-    const CaptureTurn turn;
+    const CaptureLock lock;
     auto result = capture_traced(module, forward, examples, options);
     result->name = name;
     return result;

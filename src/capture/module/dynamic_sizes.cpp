@@ -14,7 +14,7 @@ namespace halftone {
 namespace {
 
 constexpr size_t kTraces = 4;  // two to solve, one to confirm, one more against coincidences
-constexpr size_t kLeastSizes = 3;
+constexpr size_t kMinSizes = 3;
 constexpr int64_t kRow = 8;  // neighbouring sizes, so that all remainders of small divisors are seen
 
 /// Elements are repeated or left out, so that indices and masks stay valid.
@@ -161,13 +161,13 @@ class Planner {
       plan_.bindings.push_back(std::move(bindings));
     }
     // If enough examples were given, the model may take only certain sizes.
-    if (leaves_.size() >= kLeastSizes && plan_.bindings.size() >= kLeastSizes) return;
+    if (leaves_.size() >= kMinSizes && plan_.bindings.size() >= kMinSizes) return;
     while (plan_.bindings.size() < kTraces && add_made_up()) {
     }
     if (count_ == TraceCount::kMany) add_row();
-    if (plan_.bindings.size() < kLeastSizes)
+    if (plan_.bindings.size() < kMinSizes)
       fail(ErrorCode::kInvalidArgument, "dynamic sizes need ranges with at least {} sizes above 1",
-           kLeastSizes);
+           kMinSizes);
   }
 
   bool add_made_up() {

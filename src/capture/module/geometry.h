@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/rewrite/stored_tensors.h"
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

@@ -94,10 +94,10 @@ class JointTracer {
     std::unordered_set<const Node*> forward;
     for (const auto& node : graph_->nodes()) forward.insert(node.get());
     run_backward();
-    run_.book().check_memory();
+    run_.aliases().check_memory();
     set_outputs();
     order_inputs();
-    run_.tape().attribute_layers();
+    run_.recorder().attribute_layers();
     graph_->erase_dead_nodes();
     lint_or_throw(*graph_, "the joint graph");
     refuse_writes();
@@ -148,7 +148,7 @@ class JointTracer {
 
   /// A result that shows an input's memory; `index` is the graph's input until order_inputs().
   std::optional<ResultLeaf> try_alias(const at::Tensor& tensor) {
-    const std::optional<size_t> input = run_.book().try_input_of(tensor);
+    const std::optional<size_t> input = run_.aliases().try_input_of(tensor);
     if (!input) return std::nullopt;
     const at::Tensor primal = tensor_of_input(*input);
     ResultLeaf leaf{.kind = ResultLeaf::Kind::kPrimal, .index = *input};
@@ -166,13 +166,13 @@ class JointTracer {
 
   at::Tensor tensor_of_input(size_t index) {
     const GraphInput& input = graph_->inputs()[index];
-    if (input.kind != InputKind::kUser) return run_.book().tensors().at(input.target);
+    if (input.kind != InputKind::kUser) return run_.aliases().tensors().at(input.target);
     return leaves_.at(index).toTensor();  // the arguments come first, one input each
   }
 
   void find_writes() {
-    writes_ = run_.book().mutations();
-    for (const TensorBook::Mutation& write : writes_) {
+    writes_ = run_.aliases().mutations();
+    for (const AliasTracker::Mutation& write : writes_) {
       at::Tensor target = tensor_of_input(write.input);
       if (!target.requires_grad()) continue;
       const bool leaf = target.is_leaf();
@@ -189,7 +189,7 @@ class JointTracer {
     for (const size_t index : result_.differentiable) {
       results.push_back(computed_[index]);
       tangents_.push_back(tangent_for(computed_[index].detach()));
-      run_.book().add_user_input(tangents_.back(), fmt::format("tangent{}", tangents_.size() - 1));
+      run_.aliases().add_user_input(tangents_.back(), fmt::format("tangent{}", tangents_.size() - 1));
     }
     const auto add = [&](const at::Tensor& tensor) {
       if (tensor.requires_grad() &&
@@ -198,27 +198,27 @@ class JointTracer {
     };
     for (const c10::IValue& leaf : leaves_)
       if (is_defined_tensor(leaf)) add(leaf.toTensor());
-    for (const auto& [name, tensor] : run_.book().tensors()) add(tensor);
+    for (const auto& [name, tensor] : run_.aliases().tensors()) add(tensor);
     run_.run([&] {
       gradients_ = torch::autograd::grad(results, differentiated_, tangents_, /*retain_graph=*/false,
                                          /*create_graph=*/false, /*allow_unused=*/true);
     });
-    if (run_.book().mutations().size() != writes_.size())
+    if (run_.aliases().mutations().size() != writes_.size())
       fail(ErrorCode::kUnsupported, "the model's backward writes to inputs, parameters or buffers");
   }
 
   Argument gradient_of(const at::Tensor& primal) {
     const auto found = gradient_index_.find(primal.unsafeGetTensorImpl());
     if (found == gradient_index_.end() || !gradients_[found->second].defined()) return {};
-    Value* value = run_.book().value_of(gradients_[found->second]);
+    Value* value = run_.aliases().value_of(gradients_[found->second]);
     gradients_[found->second].reset();  // of a tensor that is given twice, the first has it all
     return value;
   }
 
   void set_outputs() {
     std::vector<Argument> values;
-    for (const at::Tensor& tensor : computed_) values.emplace_back(run_.book().value_of(tensor));
-    for (const TensorBook::Mutation& write : writes_) values.emplace_back(write.value);
+    for (const at::Tensor& tensor : computed_) values.emplace_back(run_.aliases().value_of(tensor));
+    for (const AliasTracker::Mutation& write : writes_) values.emplace_back(write.value);
     result_.joint.results = values.size();
     const size_t arguments = leaves_.size();
     std::vector<Argument> gradients;
@@ -242,7 +242,7 @@ class JointTracer {
 
   /// Primals, then tangents; numbers are baked in.
   void order_inputs() {
-    for (const TensorBook::Mutation& write : writes_)
+    for (const AliasTracker::Mutation& write : writes_)
       result_.written.push_back(primal_of_input_.at(write.input));
     for (ResultLeaf& leaf : result_.leaves) {
       if (leaf.kind == ResultLeaf::Kind::kPrimal || leaf.kind == ResultLeaf::Kind::kView)
@@ -292,7 +292,7 @@ class JointTracer {
   std::vector<c10::IValue> leaves_, outputs_;
   std::vector<at::Tensor> computed_, tangents_, differentiated_, gradients_;
   std::unordered_map<const c10::TensorImpl*, size_t> gradient_index_;  // their places in differentiated_
-  std::vector<TensorBook::Mutation> writes_;
+  std::vector<AliasTracker::Mutation> writes_;
   std::unordered_map<size_t, size_t> primal_of_input_;
 };
 

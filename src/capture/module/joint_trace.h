@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "halftone/capture_module.h"
-#include "halftone/decompositions.h"
-#include "halftone/joint_graph.h"
+#include "halftone/autograd/decompositions.h"
+#include "halftone/autograd/joint_graph.h"
+#include "halftone/capture/capture_module.h"
 
 namespace halftone {
 
@@ -58,7 +58,7 @@ struct JointTrace {
 };
 
 /// Traces below autograd, through autograd's own formulas; random draws are nodes. Inputs and parameters that
-/// require grad get a gradient. Leaves module, examples and random state as they were. Only in a CaptureTurn.
+/// require grad get a gradient. Leaves module, examples and random state as they were. Only in a CaptureLock.
 JointTrace trace_joint(const JointRequest& request, const std::vector<c10::IValue>& examples);
 
 }  // namespace halftone

@@ -6,7 +6,7 @@
 
 #include "capture/module/geometry.h"
 #include "capture/module/snapshots.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 
 namespace halftone {
 

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace torch::nn {
 class Module;

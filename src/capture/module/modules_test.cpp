@@ -19,8 +19,8 @@
 #include <filesystem>
 
 #include "capture/module/test_support.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone {
 namespace {

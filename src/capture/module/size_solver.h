@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "halftone/symbolic.h"
+#include "halftone/graph/symbolic.h"
 
 namespace halftone {
 

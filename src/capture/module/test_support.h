@@ -11,8 +11,8 @@
 
 #include "capture/module/tracing_key.h"
 #include "graph/test_support.h"
-#include "halftone/capture_module.h"
-#include "halftone/tree.h"
+#include "halftone/capture/capture_module.h"
+#include "halftone/graph/tree.h"
 
 namespace halftone {
 

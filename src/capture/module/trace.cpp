@@ -46,7 +46,7 @@ void check_names(const std::set<std::string>& allow) {
 
 /// A write to one of two inputs that share memory changes both; the graph has them apart.
 void refuse_shared_writes(TraceRun& run, const Graph& graph, const std::vector<c10::IValue>& leaves) {
-  for (const TensorBook::Mutation& write : run.book().mutations()) {
+  for (const AliasTracker::Mutation& write : run.aliases().mutations()) {
     for (size_t i = 0; i < leaves.size() && write.input < leaves.size(); ++i) {
       if (i == write.input || !share_elements(leaves[i], leaves[write.input])) continue;
       fail(ErrorCode::kUnsupported,
@@ -96,16 +96,16 @@ Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& example
     result.call.result = tree_of(output, results);
     refuse_shared_writes(run, *result.graph, given.leaves);
     run.set_outputs(results, result.notes);
-    run.book().check_memory();
+    run.aliases().check_memory();
   }
   for (const c10::IValue& leaf : results) result.results.push_back(copy_of(leaf));
   const std::vector<std::string>& notes = run.tracer().notes();
   result.frozen = !notes.empty();
   result.drew = run.tracer().drew();
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
-  run.tape().attribute_layers();
+  run.recorder().attribute_layers();
   result.graph->erase_dead_nodes();
-  result.tensors = run.book().tensors();
+  result.tensors = run.aliases().tensors();
   return result;
 }
 

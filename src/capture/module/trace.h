@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/capture_module.h"
+#include "halftone/capture/capture_module.h"
 
 namespace halftone {
 
@@ -31,7 +31,7 @@ struct TraceRequest {
   bool keep_random = false;
 };
 
-/// Leaves module, examples and random state as they were, even if it throws. Only in a CaptureTurn.
+/// Leaves module, examples and random state as they were, even if it throws. Only in a CaptureLock.
 Trace trace(const TraceRequest& request, const std::vector<c10::IValue>& examples);
 
 /// The same nesting, with types kept, and other leaves.

@@ -2,8 +2,8 @@
 
 #include "base/errors.h"
 #include "capture/module/arguments.h"
-#include "capture/module/listening.h"
 #include "capture/module/trace.h"
+#include "capture/module/tracing_scope.h"
 
 namespace halftone {
 namespace {
@@ -19,14 +19,15 @@ ValueType type_of(const c10::IValue& leaf) {
 /// Names of the arguments' tensors first, then numbers and the like: each leaf is an input of the graph.
 class InputBinder {
  public:
-  InputBinder(Graph& graph, Tape& tape, TensorBook& book, const std::vector<std::string>& names)
-      : graph_(graph), tape_(tape), book_(book), names_(names) {}
+  InputBinder(Graph& graph, GraphRecorder& recorder, AliasTracker& aliases,
+              const std::vector<std::string>& names)
+      : graph_(graph), recorder_(recorder), aliases_(aliases), names_(names) {}
 
   void bind(const c10::IValue& leaf) {
-    if (is_defined_tensor(leaf)) return book_.add_user_input(leaf.toTensor(), next_name());
+    if (is_defined_tensor(leaf)) return aliases_.add_user_input(leaf.toTensor(), next_name());
     const std::string name = fmt::format("fixed{}", fixed_++);
     Argument constant = constant_leaf(leaf);
-    const Value* value = tape_.add_input({.name = name, .type = type_of(leaf)}, name);
+    const Value* value = recorder_.add_input({.name = name, .type = type_of(leaf)}, name);
     graph_.set_input_fixed(value->index(), std::move(constant));
   }
   void finish() const {
@@ -43,8 +44,8 @@ class InputBinder {
     return index < names_.size() ? names_[index] : fmt::format("input{}", index);
   }
   Graph& graph_;
-  Tape& tape_;
-  TensorBook& book_;
+  GraphRecorder& recorder_;
+  AliasTracker& aliases_;
   const std::vector<std::string>& names_;
   size_t tensors_ = 0;
   size_t fixed_ = 0;
@@ -59,9 +60,9 @@ bool is_defined_tensor(const c10::IValue& leaf) {
 TraceRun::TraceRun(Graph& graph, ModuleTensors names, torch::nn::Module* module, TracerOptions options)
     : graph_(graph),
       names_(std::move(names)),
-      tape_(graph, names_),
-      book_(tape_, names_, memory_),
-      tracer_(tape_, book_, std::move(options)),
+      recorder_(graph, names_),
+      aliases_(recorder_, names_, memory_),
+      tracer_(recorder_, aliases_, std::move(options)),
       module_(module) {}
 
 TraceRun::~TraceRun() {
@@ -71,7 +72,7 @@ TraceRun::~TraceRun() {
 }
 
 void TraceRun::bind_inputs(const std::vector<c10::IValue>& leaves, const std::vector<std::string>& names) {
-  InputBinder binder(graph_, tape_, book_, names);
+  InputBinder binder(graph_, recorder_, aliases_, names);
   for (const c10::IValue& leaf : leaves) binder.bind(leaf);
   binder.finish();
 }
@@ -79,7 +80,7 @@ void TraceRun::bind_inputs(const std::vector<c10::IValue>& leaves, const std::ve
 void TraceRun::run(const std::function<void()>& model) {
   const auto place = [&] { return tracer_.last_call().empty() ? "its beginning" : tracer_.last_call(); };
   try {
-    const Listening listening(tracer_);
+    const TracingScope tracing(tracer_);
     model();
   } catch (const Error&) {
     throw;
@@ -95,11 +96,11 @@ void TraceRun::set_outputs(const std::vector<c10::IValue>& results, std::vector<
   std::vector<Argument> values;
   std::vector<GraphOutput> kinds;
   for (const c10::IValue& leaf : results) {
-    values.push_back(is_defined_tensor(leaf) ? Argument(book_.value_of(leaf.toTensor()))
+    values.push_back(is_defined_tensor(leaf) ? Argument(aliases_.value_of(leaf.toTensor()))
                                              : constant_leaf(leaf));
     kinds.emplace_back();
   }
-  for (const TensorBook::Mutation& mutation : book_.mutations()) {
+  for (const AliasTracker::Mutation& mutation : aliases_.mutations()) {
     const GraphInput& input = graph_.inputs()[mutation.input];
     const bool user = input.kind == InputKind::kUser;
     values.emplace_back(mutation.value);

@@ -10,11 +10,11 @@
 
 #include "capture/module/snapshots.h"
 #include "capture/module/tracer.h"
-#include "halftone/capture_module.h"
+#include "halftone/capture/capture_module.h"
 
 namespace halftone {
 
-/// Only in a CaptureTurn.
+/// Only in a CaptureLock.
 class TraceRun {
  public:
   /// `module`: whose tensors have names; its buffers, gradients and flags are restored. May be nullptr.
@@ -33,16 +33,16 @@ class TraceRun {
   /// User results, then what was written; notes of what people should know are added.
   void set_outputs(const std::vector<c10::IValue>& results, std::vector<std::string>& notes);
 
-  Tape& tape() { return tape_; }
-  TensorBook& book() { return book_; }
+  GraphRecorder& recorder() { return recorder_; }
+  AliasTracker& aliases() { return aliases_; }
   Tracer& tracer() { return tracer_; }
 
  private:
   Graph& graph_;
   const ModuleTensors names_;
   MemorySnapshots memory_;
-  Tape tape_;
-  TensorBook book_;
+  GraphRecorder recorder_;
+  AliasTracker aliases_;
   Tracer tracer_;
   ModuleSnapshot module_;
 };

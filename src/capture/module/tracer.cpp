@@ -15,7 +15,7 @@
 #include "base/errors.h"
 #include "capture/module/arguments.h"
 #include "capture/module/geometry.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 
 namespace halftone {
 
@@ -147,7 +147,7 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
   // What the kernels call inside must not be recorded a second time.
   const PauseTracing pause;
   const WithoutAutograd guard(options_.level);
-  place_ = tape_.place();
+  place_ = recorder_.place();
   last_target_ = call.target;
   try {
     if (options_.level == TraceLevel::kAboveAutograd) check_no_autocast();
@@ -165,14 +165,14 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
 std::vector<NamedArgument> Tracer::arguments(const c10::OperatorHandle& op, const Values& args) {
   std::vector<NamedArgument> inputs =
       to_arguments(op.schema(), args, [this](const at::Tensor& tensor) -> Argument {
-        if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) return book_.value_of(tensor);
+        if (!tensor.unsafeGetTensorImpl()->is_wrapped_number()) return aliases_.value_of(tensor);
         // A number that C++ put into a tensor on the way; the interpreter does the same.
         if (tensor.is_floating_point()) return tensor.item<double>();
         if (tensor.is_complex()) return tensor.item<c10::complex<double>>();
         return tensor.scalar_type() == c10::kBool ? Argument(tensor.item<bool>())
                                                   : Argument(tensor.item<int64_t>());
       });
-  place_ = tape_.place(inputs);
+  place_ = recorder_.place(inputs);
   settle_comparisons(inputs);
   return inputs;
 }
@@ -193,7 +193,7 @@ void Tracer::refuse_unless_allowed(const std::string& target, const char* what) 
 // equal.
 bool Tracer::answer_comparison(const Call& call, torch::jit::Stack& stack) {
   if (call.target != "aten::equal" || options_.allow.contains(call.target)) return false;
-  if (book_.value_of(call.args[0].toTensor()) == book_.value_of(call.args[1].toTensor())) return true;
+  if (aliases_.value_of(call.args[0].toTensor()) == aliases_.value_of(call.args[1].toTensor())) return true;
   comparison_ = place_;
   stack.back() = false;
   return true;
@@ -201,9 +201,9 @@ bool Tracer::answer_comparison(const Call& call, torch::jit::Stack& stack) {
 
 void Tracer::settle_comparisons(const std::vector<NamedArgument>& inputs) {
   if (comparison_.empty()) return;
-  const std::string* layer = tape_.layer_read_by(inputs);
+  const std::string* layer = recorder_.layer_read_by(inputs);
   if (!layer && !inputs.empty()) return;
-  if (!layer || !tape_.names().type_of(*layer).starts_with("torch::nn::MultiheadAttention")) {
+  if (!layer || !recorder_.names().type_of(*layer).starts_with("torch::nn::MultiheadAttention")) {
     place_.clear();  // the call that is handled is not the one to name
     fail(ErrorCode::kUnsupported,
          "aten::equal in {}: gives a number that depends on data; its result would be frozen into the graph: "
@@ -215,7 +215,7 @@ void Tracer::settle_comparisons(const std::vector<NamedArgument>& inputs) {
 
 void Tracer::make_constants(const Values& outputs) {
   for (const c10::IValue& output : outputs)
-    for_each_tensor(output, [&](const at::Tensor& tensor) { book_.bind_constant(tensor); });
+    for_each_tensor(output, [&](const at::Tensor& tensor) { aliases_.bind_constant(tensor); });
 }
 
 template <typename Run>
@@ -238,7 +238,7 @@ void Tracer::record(const Call& call, torch::jit::Stack& stack) {
       generator ? std::vector<NamedArgument>() : arguments(call.op, call.args);
   const bool random = draws(call.op, call.args, [&] { call.run(stack); });
   const Values outputs = torch::jit::last(stack, call.op.schema().returns().size()).vec();
-  const bool data = tape_.depends_on_data(inputs);
+  const bool data = recorder_.depends_on_data(inputs);
   const char* refused = random && (generator || !options_.keep_random) ? "draws random numbers"
                         : data && gives_number_from_data(call.op)      ? "gives a number that depends on data"
                         : data && gives_size_from_data(call.op, call.args)
@@ -260,18 +260,18 @@ void Tracer::record_outputs(const std::string& target, std::vector<NamedArgument
                             const Values& operands, const Values& outputs) {
   std::vector<OutputSpec> specs;
   for (const c10::IValue& output : outputs) specs.push_back(spec_of(output));
-  const Node* node = tape_.append(target, inputs, std::move(specs));
+  const Node* node = recorder_.append(target, inputs, std::move(specs));
   std::vector<at::Tensor> tensors;
   for (const c10::IValue& operand : operands)
     for_each_tensor(operand, [&](const at::Tensor& tensor) { tensors.push_back(tensor); });
-  const TensorBook::MadeBy call{target, inputs, tensors, is_uninitialised(target)};
+  const AliasTracker::MadeBy call{target, inputs, tensors, is_uninitialised(target)};
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].isTensor() && outputs[i].toTensor().defined()) {
-      book_.bind(outputs[i].toTensor(), node->output(i), call);
+      aliases_.bind(outputs[i].toTensor(), node->output(i), call);
     } else if (outputs[i].isTensorList()) {
       const std::vector<at::Tensor> elements = outputs[i].toTensorVector();
-      const std::vector<Value*>& values = tape_.unpack(node->output(i), elements);
-      for (size_t k = 0; k < elements.size(); ++k) book_.bind(elements[k], values[k], call);
+      const std::vector<Value*>& values = recorder_.unpack(node->output(i), elements);
+      for (size_t k = 0; k < elements.size(); ++k) aliases_.bind(elements[k], values[k], call);
     }
   }
 }
@@ -292,22 +292,22 @@ Tracer::Values Tracer::run_pure(const c10::OperatorHandle& op, const Values& arg
 }
 
 void Tracer::copy_into(const at::Tensor& target, const at::Tensor& source) {
-  Value* value = book_.value_of(source);
+  Value* value = aliases_.value_of(source);
   if (source.scalar_type() != target.scalar_type())
-    value = tape_.derive("aten::to.dtype", {{"self", value}, {"dtype", target.scalar_type()}});
+    value = recorder_.derive("aten::to.dtype", {{"self", value}, {"dtype", target.scalar_type()}});
   if (source.sizes() != target.sizes()) {
     Argument::List sizes(target.sizes().begin(), target.sizes().end());
-    value = tape_.derive("aten::expand", {{"self", value}, {"size", std::move(sizes)}});
+    value = recorder_.derive("aten::expand", {{"self", value}, {"size", std::move(sizes)}});
   }
-  book_.keep(target);
+  aliases_.keep(target);
   target.copy_(source);
-  book_.write(target, value);
+  aliases_.write(target, value);
 }
 
 void Tracer::record_write(const Call& call, torch::jit::Stack& stack) {
   if (call.target == "aten::set_data") {
     call.run(stack);
-    return book_.rebind(call.args[0].toTensor(), call.args[1].toTensor());
+    return aliases_.rebind(call.args[0].toTensor(), call.args[1].toTensor());
   }
   if (call.target == "aten::copy_") {
     copy_into(call.args[0].toTensor(), call.args[1].toTensor());
@@ -348,11 +348,11 @@ void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
     if (!call.args[i].isTensor()) fail(ErrorCode::kUnsupported, "writes to a list of tensors");
     const at::Tensor& target = call.args[i].toTensor();
     if (!target.defined()) continue;
-    Value* copy = tape_.derive("aten::clone", {{"self", book_.value_of(target)}});
+    Value* copy = recorder_.derive("aten::clone", {{"self", aliases_.value_of(target)}});
     for (NamedArgument& input : inputs) {
       if (input.name == schema.arguments()[i].name()) input.value = copy;
     }
-    book_.keep(target);
+    aliases_.keep(target);
     written.emplace_back(target, copy);
   }
   if (draws(call.op, call.args, [&] { call.run(stack); }) && !options_.keep_random)
@@ -360,15 +360,15 @@ void Tracer::write_through_clone(const Call& call, torch::jit::Stack& stack) {
   const Values outputs = torch::jit::last(stack, schema.returns().size()).vec();
   std::vector<OutputSpec> specs;
   for (const c10::IValue& output : outputs) specs.push_back(spec_of(output));
-  const Node* node = tape_.append(call.target, inputs, std::move(specs));
-  for (const auto& [target, copy] : written) book_.write(target, copy);
-  const TensorBook::MadeBy made{call.target, inputs, {}};
+  const Node* node = recorder_.append(call.target, inputs, std::move(specs));
+  for (const auto& [target, copy] : written) aliases_.write(target, copy);
+  const AliasTracker::MadeBy made{call.target, inputs, {}};
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!outputs[i].isTensor() || !outputs[i].toTensor().defined()) continue;
     const bool returned = std::any_of(written.begin(), written.end(), [&](const auto& entry) {
       return entry.first.is_same(outputs[i].toTensor());
     });
-    if (!returned) book_.bind(outputs[i].toTensor(), node->output(i), made);
+    if (!returned) aliases_.bind(outputs[i].toTensor(), node->output(i), made);
   }
 }
 
@@ -388,7 +388,7 @@ void Tracer::record_geometry(const Call& call, torch::jit::Stack& stack) {
   // The view of the tensor as it is; then the tensor itself becomes that view.
   const at::Tensor viewed = run_pure(*view, call.args).at(0).toTensor();
   call.run(stack);
-  book_.rebind(self, viewed);
+  aliases_.rebind(self, viewed);
 }
 
 void Tracer::record_statistics(const Call& call, torch::jit::Stack& stack) {

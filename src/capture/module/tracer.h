@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "capture/module/alias_tracker.h"
+#include "capture/module/graph_recorder.h"
 #include "capture/module/operator_kinds.h"
-#include "capture/module/tape.h"
-#include "capture/module/tensor_book.h"
 #include "capture/module/tracing_key.h"
-#include "halftone/decompositions.h"
+#include "halftone/autograd/decompositions.h"
 
 namespace halftone {
 
@@ -29,12 +29,12 @@ struct TracerOptions {
 /// that captures.
 class Tracer {
  public:
-  Tracer(Tape& tape, TensorBook& book, TracerOptions options)
-      : tape_(tape), book_(book), options_(std::move(options)) {}
+  Tracer(GraphRecorder& recorder, AliasTracker& aliases, TracerOptions options)
+      : recorder_(recorder), aliases_(aliases), options_(std::move(options)) {}
 
   void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack& stack);
 
-  Tape& tape() { return tape_; }
+  GraphRecorder& recorder() { return recorder_; }
   TraceLevel level() const { return options_.level; }
   /// To be called when the model has run.
   void finish() { settle_comparisons({}); }
@@ -70,8 +70,8 @@ class Tracer {
   void settle_comparisons(const std::vector<NamedArgument>& inputs);
   void make_constants(const Values& outputs);
 
-  Tape& tape_;
-  TensorBook& book_;
+  GraphRecorder& recorder_;
+  AliasTracker& aliases_;
   const TracerOptions options_;
   std::vector<std::string> notes_;
   bool drew_ = false;

@@ -108,31 +108,31 @@ ViewCall canonical_view(std::string_view target, const std::vector<NamedArgument
   return view;
 }
 
-Value* replay_view(Tape& tape, const ViewCall& view, Value* parent) {
+Value* replay_view(GraphRecorder& recorder, const ViewCall& view, Value* parent) {
   if (view.target == "aten::alias") return parent;
   std::vector<NamedArgument> inputs = view.inputs;
   inputs.at(view.self).value = parent;
   // The new base may have other strides than the old one had.
   const bool reshape = view.target == "aten::view";
   if (reshape) inputs = {{"self", parent}, {"shape", view.inputs.at(1 - view.self).value}};
-  return tape.derive(reshape ? "aten::reshape" : view.target, std::move(inputs));
+  return recorder.derive(reshape ? "aten::reshape" : view.target, std::move(inputs));
 }
 
-Value* undo_view(Tape& tape, const ViewCall& view, const Geometry& parent_geometry, const Geometry& geometry,
-                 Value* parent, Value* child) {
+Value* undo_view(GraphRecorder& recorder, const ViewCall& view, const Geometry& parent_geometry,
+                 const Geometry& geometry, Value* parent, Value* child) {
   if (geometry == parent_geometry) return child;
   if (view.target == "aten::select.int")
-    return tape.derive("aten::select_scatter", scatter_inputs(view, parent, child));
+    return recorder.derive("aten::select_scatter", scatter_inputs(view, parent, child));
   if (view.target == "aten::slice.Tensor")
-    return tape.derive("aten::slice_scatter", scatter_inputs(view, parent, child));
+    return recorder.derive("aten::slice_scatter", scatter_inputs(view, parent, child));
   if (view.target == "aten::diagonal")
-    return tape.derive("aten::diagonal_scatter", scatter_inputs(view, parent, child));
+    return recorder.derive("aten::diagonal_scatter", scatter_inputs(view, parent, child));
   if (has_trait(view.target, OpTrait::kKeepsOrder))
-    return tape.derive("aten::reshape", {{"self", child}, {"shape", int_list(parent_geometry.sizes)}});
+    return recorder.derive("aten::reshape", {{"self", child}, {"shape", int_list(parent_geometry.sizes)}});
   if (has_trait(view.target, OpTrait::kPermutation)) {
     const std::vector<int64_t> order = inverse_permutation(parent_geometry, geometry);
     if (order.size() == geometry.sizes.size())
-      return tape.derive("aten::permute", {{"self", child}, {"dims", int_list(order)}});
+      return recorder.derive("aten::permute", {{"self", child}, {"dims", int_list(order)}});
   }
   // Only if the parent lies in memory as it did while it was traced.
   bool same_layout = parent->meta()->strides.size() == parent_geometry.strides.size();
@@ -141,7 +141,7 @@ Value* undo_view(Tape& tape, const ViewCall& view, const Geometry& parent_geomet
   if (!same_layout) fail(ErrorCode::kUnsupported, "a write through {}", view.target);
   std::vector<NamedArgument> inputs = strided_view(parent, parent_geometry, geometry).inputs;
   inputs.insert(inputs.begin() + 1, {"src", child});
-  return tape.derive("aten::as_strided_scatter", std::move(inputs));
+  return recorder.derive("aten::as_strided_scatter", std::move(inputs));
 }
 
 }  // namespace halftone

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "capture/module/geometry.h"
-#include "capture/module/tape.h"
+#include "capture/module/graph_recorder.h"
 
 namespace halftone {
 
@@ -26,10 +26,10 @@ ViewCall canonical_view(std::string_view target, const std::vector<NamedArgument
 ViewCall strided_view(Value* parent, const Geometry& parent_geometry, const Geometry& geometry);
 
 /// The view of `parent`, which has new content.
-Value* replay_view(Tape& tape, const ViewCall& view, Value* parent);
+Value* replay_view(GraphRecorder& recorder, const ViewCall& view, Value* parent);
 
 /// `parent` with `child` written over what the view shows of it.
-Value* undo_view(Tape& tape, const ViewCall& view, const Geometry& parent_geometry, const Geometry& geometry,
-                 Value* parent, Value* child);
+Value* undo_view(GraphRecorder& recorder, const ViewCall& view, const Geometry& parent_geometry,
+                 const Geometry& geometry, Value* parent, Value* child);
 
 }  // namespace halftone

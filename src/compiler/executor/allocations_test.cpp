@@ -10,13 +10,13 @@
 #include <cstdlib>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace {
 std::atomic<bool> counting{false};
 std::atomic<int64_t> allocations{0};
 std::atomic<size_t> largest{0};
-std::atomic<int64_t> live{0}, most_live{0};
+std::atomic<int64_t> live{0}, max_live{0};
 
 template <typename T>
 void raise_to(std::atomic<T>& most, T value) {
@@ -34,7 +34,7 @@ void count(size_t bytes) {
 void* counted(void* memory) {
   if (counting.load(std::memory_order_relaxed)) {
     live += static_cast<int64_t>(malloc_usable_size(memory));
-    raise_to(most_live, live.load());
+    raise_to(max_live, live.load());
   }
   return memory;
 }
@@ -86,7 +86,7 @@ template <typename Action>
 int64_t allocations_of(Action action) {
   allocations = 0;
   largest = 0;
-  live = most_live = 0;
+  live = max_live = 0;
   counting = true;
   action();
   counting = false;
@@ -202,7 +202,7 @@ TEST(Allocations, WhatAtenReturnedIsFreedAfterItsLastUse) {
   const std::vector<c10::IValue> inputs = {at::ones({kElements})};
   ASSERT_EQ(compiled->report(inputs).left_to_aten.size(), size_t{kSteps});
   allocations_of([&] { compiled->run(inputs); });
-  EXPECT_LT(most_live, 3 * kElements * 4);
+  EXPECT_LT(max_live, 3 * kElements * 4);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tensors whose channels, dimension 1, are the innermost in memory: what lowerings of convolutions and of
+// Tensors whose channels, dimension 1, are the innermost in memory: what emitters of convolutions and of
 // pooling share.
 #pragma once
 

@@ -145,7 +145,7 @@ double time_ours(const ConvCandidate& c, const kernels::Fp32ConvKernel& kernel, 
   const at::Tensor workspace = at::empty({static_cast<int64_t>(args.workspace_bytes)}, at::kByte);
   args.workspace = workspace.mutable_data_ptr();
   PoolLease pool(threads);
-  return best_milliseconds([&] { kernels::fp32_conv(kernel, c.shape, args, pool.splitter()); });
+  return best_milliseconds([&] { kernels::fp32_conv(kernel, c.shape, args, pool.parallel_for()); });
 }
 
 /// Zeros with the channels last.

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone {
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "compiler/executor/aten_step.h"
-#include "compiler/executor/bundles.h"
+#include "cpu/chunked_parallel_for.h"
 
 namespace halftone::compiler {
 
@@ -27,7 +27,7 @@ struct Walk {
   int64_t size = 1, from = 0, to = 0;
 };
 
-constexpr size_t kMostWalks = 8;
+constexpr size_t kMaxWalks = 8;
 constexpr int64_t kTaskBytes = 64 << 10;  // what a task copies at least
 
 /// Without dimensions of one element, neighbours merged if both sides allow it; the innermost is the last.
@@ -69,14 +69,14 @@ class StridedCopyStep final : public Step {
   void run(Frame& frame) const override {
     const auto* from = frame.at<const std::byte>(from_);
     auto* to = frame.at<std::byte>(to_);
-    run_in_bundles(*frame.splitter, lines_, kTaskBytes / (line_.size * bytes_),
-                   [&](int64_t first, int64_t last) { copy_lines(from, to, first, last); });
+    chunked_parallel_for(*frame.parallel_for, lines_, kTaskBytes / (line_.size * bytes_),
+                         [&](int64_t first, int64_t last) { copy_lines(from, to, first, last); });
   }
   std::string kernel() const override { return "copy"; }
 
  private:
   void copy_lines(const std::byte* from, std::byte* to, int64_t first, int64_t last) const {
-    std::array<int64_t, kMostWalks> at{};
+    std::array<int64_t, kMaxWalks> at{};
     int64_t rest = first;
     for (size_t d = depth_; d-- > 0; rest /= outer_[d].size) {
       at[d] = rest % outer_[d].size;
@@ -119,7 +119,7 @@ class StridedCopyStep final : public Step {
   Operand from_, to_;
   int64_t bytes_;
   Walk line_;
-  std::array<Walk, kMostWalks> outer_;
+  std::array<Walk, kMaxWalks> outer_;
   size_t depth_ = 0;
   int64_t lines_ = 1;
 };
@@ -151,11 +151,11 @@ class TransposeStep final : public Step {
     const auto* from = frame.at<const std::byte>(from_);
     auto* to = frame.at<std::byte>(to_);
     const int64_t strips = (down_.size + kTile - 1) / kTile;
-    run_in_bundles(*frame.splitter, images_ * strips, kTaskBytes / (kTile * across_.size * bytes_),
-                   [&](int64_t first, int64_t last) {
-                     for (int64_t i = first; i < last; ++i)
-                       copy_strip(from, to, i / strips, i % strips * kTile);
-                   });
+    chunked_parallel_for(*frame.parallel_for, images_ * strips, kTaskBytes / (kTile * across_.size * bytes_),
+                         [&](int64_t first, int64_t last) {
+                           for (int64_t i = first; i < last; ++i)
+                             copy_strip(from, to, i / strips, i % strips * kTile);
+                         });
   }
   std::string kernel() const override { return "copy"; }
 
@@ -192,7 +192,7 @@ class TransposeStep final : public Step {
   Operand from_, to_;
   int64_t bytes_;
   Walk down_, across_;
-  std::array<Walk, kMostWalks> outer_;
+  std::array<Walk, kMaxWalks> outer_;
   size_t depth_ = 0;
   int64_t images_ = 1;
 };
@@ -216,7 +216,7 @@ std::unique_ptr<Step> make_copy_step(const Slot& from, const Slot& to) {
   const bool lazy = from.meta.is_conj() || from.meta.is_neg();
   if (from.dtype() != to.dtype() || lazy) return std::make_unique<AtenCopyStep>(from, to);
   std::vector<Walk> walks = walks_of(from, to);
-  if (walks.size() > kMostWalks) return std::make_unique<AtenCopyStep>(from, to);
+  if (walks.size() > kMaxWalks) return std::make_unique<AtenCopyStep>(from, to);
   if (TransposeStep::fits(walks, static_cast<int64_t>(from.meta.element_size())))
     return std::make_unique<TransposeStep>(from, to, std::move(walks));
   return std::make_unique<StridedCopyStep>(from, to, std::move(walks));

@@ -73,8 +73,8 @@ struct GuardedBlock {
 /// Freed mappings of few pages are kept, without access, and used again, the oldest first: to map and unmap
 /// costs three times as much, and the system gives what was unmapped to the next one at once.
 constexpr size_t kKeptPages = 16;  ///< of data, at most
-constexpr size_t kLeastKept = 32;  ///< of each size: so many are freed before one is used again
-constexpr size_t kMostKept = 256;
+constexpr size_t kMinKept = 32;    ///< of each size: so many are freed before one is used again
+constexpr size_t kMaxKept = 256;
 
 /// By the address of the data, which is all that c10 gives back when it frees. Never destroyed: tensors with
 /// static lifetime are freed late.
@@ -93,7 +93,7 @@ std::byte* try_kept(size_t pages) {
   if (pages > kKeptPages) return nullptr;
   const std::lock_guard lock(blocks().mutex);
   std::deque<std::byte*>& kept = blocks().kept[pages];
-  if (kept.size() < kLeastKept) return nullptr;
+  if (kept.size() < kMinKept) return nullptr;
   std::byte* mapping = kept.front();
   kept.pop_front();
   return mapping;
@@ -104,7 +104,7 @@ void keep_or_unmap(const GuardedBlock& block) {
   if (pages <= kKeptPages && mprotect(block.first(), pages * page_bytes(), PROT_NONE) == 0) {
     const std::lock_guard lock(blocks().mutex);
     std::deque<std::byte*>& kept = blocks().kept[pages];
-    if (kept.size() < kMostKept) return kept.push_back(block.mapping);
+    if (kept.size() < kMaxKept) return kept.push_back(block.mapping);
   }
   munmap(block.mapping, block.mapped);
 }

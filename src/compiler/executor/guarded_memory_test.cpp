@@ -7,7 +7,7 @@
 #include <set>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone::compiler {
 namespace {

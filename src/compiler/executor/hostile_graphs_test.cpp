@@ -8,8 +8,8 @@
 #include "compiler/executor/guarded_memory.h"
 #include "compiler/ops/ops.h"
 #include "graph/test_support.h"
-#include "halftone/compile.h"
-#include "halftone/weight_format.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 namespace {

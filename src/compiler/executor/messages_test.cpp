@@ -8,7 +8,7 @@
 
 #include "compiler/ops/ops.h"
 #include "graph/operators.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

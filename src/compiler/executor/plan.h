@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "cpu/splitter.h"
-#include "halftone/compile.h"
-#include "halftone/graph.h"
+#include "cpu/parallel_for.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::compiler {
 
@@ -66,7 +66,7 @@ struct Frame {
   std::vector<std::byte*> pointers;  ///< by buffer
   std::vector<c10::IValue>
       tensors;  ///< by buffer: of inputs, outputs and what ATen returned; made once for the others
-  Splitter* splitter = nullptr;
+  ParallelFor* parallel_for = nullptr;
   std::vector<at::DataPtr> memory;  ///< the arena; one for each buffer where memory is guarded
 
   template <typename T>

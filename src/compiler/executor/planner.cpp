@@ -16,7 +16,7 @@
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
 #include "compiler/executor/copy_step.h"
-#include "compiler/executor/lower.h"
+#include "compiler/executor/emit.h"
 #include "compiler/executor/memory.h"
 #include "graph/op_traits.h"
 #include "graph/operand_guards.h"
@@ -116,7 +116,7 @@ void Planner::plan_node(const Node& node) {
   if (try_view_node(node, answer) || try_fold(node)) return;
   std::string reason = "no native kernel";
   const bool native =
-      try_lowering(node.target()) && is_ready_for_lowering(node, answer, reason) && try_native(node, reason);
+      try_emitter(node.target()) && is_ready_to_emit(node, answer, reason) && try_native(node, reason);
   if (!native) plan_aten(node, reason);
 }
 
@@ -212,7 +212,7 @@ bool Planner::try_view_node(const Node& node, const MetaAnswer& answer) {
 
 /// What depends on nothing but sizes and constants is computed once, here: positions, masks of zeros.
 bool Planner::try_fold(const Node& node) {
-  constexpr size_t kMostBytes = size_t{1} << 20;  // for a plan; it is memory that every shape pays
+  constexpr size_t kMaxBytes = size_t{1} << 20;  // for a plan; it is memory that every shape pays
   if (writes_in_place_ || has_side_effects(node) || node.outputs().size() != 1) return false;
   if (node.output()->type() != ValueType::kTensor || !node.output()->meta()) return false;
   const std::vector<StepOperand> operands = schema_operands(node);
@@ -232,7 +232,7 @@ bool Planner::try_fold(const Node& node) {
   }
   size_t bytes = c10::elementSize(node.output()->meta()->dtype);
   for (const int64_t size : sizes_of(node.output())) bytes *= static_cast<size_t>(size);
-  if (folded_bytes_ + bytes > kMostBytes) return false;
+  if (folded_bytes_ + bytes > kMaxBytes) return false;
   folded_bytes_ += bytes;
   if (const OperandGuard guard = try_operand_guard(*node.op())) guard(stack);
   node.op()->callBoxed(stack);
@@ -247,10 +247,10 @@ bool Planner::try_fold(const Node& node) {
 }
 
 bool Planner::try_native(const Node& node, std::string& reason) {
-  const Lowering lowering = try_lowering(node.target());
-  if (!lowering) return false;
+  const Emitter emitter = try_emitter(node.target());
+  if (!emitter) return false;
   copies_.clear();
-  std::unique_ptr<Step> step = lowering(node, *this, reason);
+  std::unique_ptr<Step> step = emitter(node, *this, reason);
   if (!step) return false;
   for (const Slot& copy : copies_) touch(copy, next_step());
   add_step(std::move(step), node);

@@ -14,7 +14,7 @@
 
 #include "compiler/executor/plan.h"
 #include "graph/meta_call.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::compiler {
 
@@ -69,7 +69,7 @@ class Planner {
 
   std::unique_ptr<Plan> make();
 
-  // For lowerings: what the node at hand has.
+  // For emitters: what the node at hand has.
 
   /// The tensor argument of that schema name; nullptr if it is None or absent.
   const Slot* tensor(const Node& node, std::string_view name) const;
@@ -95,8 +95,8 @@ class Planner {
   /// A new float32 tensor [n, c, …] with the channels last. If a cat of channels reads it, and all who
   /// read it take pixels at any distance, it lies in that cat's result already: its last stride says how far
   /// apart the pixels are.
-  Slot define_image(const Value* value, c10::IntArrayRef sizes);
-  /// The result of a cat that define_image has put something into; false if there is none.
+  Slot define_channels_last(const Value* value, c10::IntArrayRef sizes);
+  /// The result of a cat that define_channels_last has put something into; false if there is none.
   bool try_define_cat(const Value* value);
   /// The same for a result that the step at hand gets from the dispatcher, whatever memory that is; `reason`
   /// goes to the report.
@@ -127,7 +127,7 @@ class Planner {
   MetaAnswer ask(const Node& node) const;
   void require_declared(const Value* output, const at::Tensor& computed) const;
   /// Whether the node may have a native step; else `reason` says why not.
-  bool is_ready_for_lowering(const Node& node, const MetaAnswer& answer, std::string& reason) const;
+  bool is_ready_to_emit(const Node& node, const MetaAnswer& answer, std::string& reason) const;
   bool lies_inside(const Slot& slot) const;
   /// NotPlannable where a view with strides of its own would show something else than in eager.
   void require_plain_memory(const Node& node, const Slot& base) const;

@@ -49,7 +49,7 @@ MetaAnswer Planner::ask(const Node& node) const {
   return answer;
 }
 
-bool Planner::is_ready_for_lowering(const Node& node, const MetaAnswer& answer, std::string& reason) const {
+bool Planner::is_ready_to_emit(const Node& node, const MetaAnswer& answer, std::string& reason) const {
   if (answer.kind != MetaAnswer::Kind::kKnown) {
     reason = "sizes that are known only after the run";
     return false;

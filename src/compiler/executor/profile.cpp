@@ -1,11 +1,11 @@
 // profile(): times the steps of a compiled model and computes their limits on this machine.
-#include "halftone/profile.h"
+#include "halftone/compile/profile.h"
 
 #include <algorithm>
 #include <chrono>
 
 #include "base/errors.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "kernels/peaks/peaks.h"
 
 namespace halftone {
@@ -21,8 +21,8 @@ double median(std::vector<double> values) {
 }
 
 MachineLimits measure_limits(int threads) {
-  AtenSplitter splitter(threads);
-  const kernels::Peaks peaks = kernels::measure_peaks(splitter, 5);
+  AtenParallelFor parallel_for(threads);
+  const kernels::Peaks peaks = kernels::measure_peaks(parallel_for, 5);
   // A multiplication and an addition each.
   return {peaks.read_gbs * 1e9, peaks.fma_gmac * 2e9, peaks.exact7_gmac * 2e9, peaks.exact8_gmac * 2e9};
 }
@@ -60,7 +60,7 @@ struct Recorder {
 
 }  // namespace
 
-Profile profile(Session& session, const CompiledModel& compiled, const std::vector<c10::IValue>& inputs,
+Profile profile(Session& session, const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
                 const ProfileOptions& options) {
   const PlanReport plan = compiled.report(inputs);
   if (!plan.interpreted.empty())

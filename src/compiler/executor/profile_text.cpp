@@ -5,8 +5,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "halftone/profile.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/compile/profile.h"
 
 namespace halftone {
 
@@ -76,7 +76,7 @@ std::string chrome_trace(const Profile& profile) {
   return trace.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::string layer_table(const Profile& profile, int width, size_t most_rows) {
+std::string layer_table(const Profile& profile, int width, size_t max_rows) {
   std::map<std::string, Sum> layers;
   for (const ProfiledStep& step : profile.steps) {
     Sum& sum = layers[step.layer];
@@ -91,7 +91,7 @@ std::string layer_table(const Profile& profile, int width, size_t most_rows) {
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Sum& a, const Sum& b) { return a.seconds > b.seconds; });
   std::vector<Row> rows;
-  for (size_t i = 0; i < std::min(most_rows, sorted.size()); ++i) {
+  for (size_t i = 0; i < std::min(max_rows, sorted.size()); ++i) {
     const Sum& sum = sorted[i];
     rows.push_back({shown_layer(sum.layer), std::to_string(sum.steps), milliseconds(sum.seconds),
                     percent(sum.seconds, profile.seconds), describe_bytes(sum.bytes),
@@ -106,13 +106,13 @@ std::string layer_table(const Profile& profile, int width, size_t most_rows) {
                       rows, width);
 }
 
-std::string step_table(const Profile& profile, int width, size_t most_rows) {
+std::string step_table(const Profile& profile, int width, size_t max_rows) {
   std::vector<const ProfiledStep*> sorted;
   for (const ProfiledStep& step : profile.steps) sorted.push_back(&step);
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const auto* a, const auto* b) { return a->seconds > b->seconds; });
   std::vector<Row> rows;
-  for (size_t i = 0; i < std::min(most_rows, sorted.size()); ++i) {
+  for (size_t i = 0; i < std::min(max_rows, sorted.size()); ++i) {
     const ProfiledStep& step = *sorted[i];
     rows.push_back({step.target, shown_layer(step.layer), step.kernel, milliseconds(step.seconds),
                     percent(step.seconds, profile.seconds),

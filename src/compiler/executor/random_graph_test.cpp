@@ -7,7 +7,7 @@
 #include <random>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone {
 namespace {

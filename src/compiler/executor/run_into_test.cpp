@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
+#include "halftone/compile/compile.h"
 
 namespace halftone {
 namespace {
@@ -90,7 +90,7 @@ TEST(RunInto, LazyNegativesAndForeignTensorsAreNoPlainInputs) {
   EXPECT_THROW(compiled->run({x, x}), Error);
 }
 
-TEST(CompiledModel, ThreadsAreLimitedByTheModel) {
+TEST(CompiledGraph, ThreadsAreLimitedByTheModel) {
   const auto module = three_results();
   const auto one = compile(module, {.threads = 1});
   const at::Tensor x = at::randn({64, 4});

@@ -11,7 +11,7 @@
 #include "compiler/executor/guarded_memory.h"
 #include "compiler/executor/planner.h"
 #include "compiler/executor/worker_pools.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "graph/dtype_text.h"
 #include "graph/torch_errors.h"
 
@@ -80,8 +80,8 @@ void run_step(const Step& step, Frame& frame, const NodeHook* hook) {
   }
 }
 
-void run_steps_on(const Plan& plan, Frame& frame, Splitter& splitter, const NodeHook* hook) {
-  frame.splitter = &splitter;
+void run_steps_on(const Plan& plan, Frame& frame, ParallelFor& parallel_for, const NodeHook* hook) {
+  frame.parallel_for = &parallel_for;
   // Drops are sorted by step. They free tensors that ATen made as soon as their last reader has run, as
   // eager does: a frame is kept between runs and would keep them otherwise.
   auto drop = plan.drops.begin();
@@ -96,14 +96,14 @@ void run_steps_on(const Plan& plan, Frame& frame, Splitter& splitter, const Node
 /// way. A plan without the former needs no barriers.
 void run_steps(const Plan& plan, Frame& frame, int threads, const NodeHook* hook) {
   if (threads == 1) {
-    SerialSplitter serial;
+    SerialFor serial;
     run_steps_on(plan, frame, serial, hook);
   } else if (plan.left_to_aten.empty()) {
     PoolLease pool(threads);
-    run_steps_on(plan, frame, pool.splitter(), hook);
+    run_steps_on(plan, frame, pool.parallel_for(), hook);
   } else {
-    AtenSplitter splitter(threads);
-    run_steps_on(plan, frame, splitter, hook);
+    AtenParallelFor parallel_for(threads);
+    run_steps_on(plan, frame, parallel_for, hook);
   }
 }
 

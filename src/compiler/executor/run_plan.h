@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "compiler/executor/plan.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::compiler {
 

@@ -4,9 +4,9 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
-#include "halftone/quantize.h"
-#include "halftone/weight_format.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 namespace {

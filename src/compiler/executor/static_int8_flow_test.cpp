@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/compile.h"
-#include "halftone/lower.h"
-#include "halftone/ptq.h"
+#include "halftone/compile/compile.h"
+#include "halftone/ptq/lower.h"
+#include "halftone/ptq/ptq.h"
 
 namespace halftone {
 namespace {

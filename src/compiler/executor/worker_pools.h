@@ -15,7 +15,7 @@ class PoolLease {
   ~PoolLease();
   PoolLease(const PoolLease&) = delete;
   PoolLease& operator=(const PoolLease&) = delete;
-  Splitter& splitter() { return *pool_; }
+  ParallelFor& parallel_for() { return *pool_; }
 
  private:
   std::unique_ptr<ThreadPool> pool_;

@@ -16,17 +16,17 @@ namespace {
 
 /// Whatever a formula divides by or a kernel walks by.
 void check_conv_numbers(const at::Tensor& x, const at::Tensor& weight, const ConvNumbers& how) {
-  constexpr int64_t kMost = int64_t{1} << 31;  // products of these do not overflow
+  constexpr int64_t kMax = int64_t{1} << 31;  // products of these do not overflow
   const auto all_within = [](at::IntArrayRef numbers, int64_t least) {
     return std::all_of(numbers.begin(), numbers.end(),
-                       [&](int64_t number) { return number >= least && number < kMost; });
+                       [&](int64_t number) { return number >= least && number < kMax; });
   };
   if (!all_within(how.stride, 1) || !all_within(how.dilation, 1) || !all_within(how.padding, 0) ||
       !all_within(how.output_padding, 0))
     fail(ErrorCode::kInvalidArgument,
          "halftone::conv: strides and dilations must be above 0, paddings not below; none may be above {}",
-         kMost - 1);
-  if (how.groups < 1 || how.groups >= kMost || x.sym_size(1) % how.groups != 0 ||
+         kMax - 1);
+  if (how.groups < 1 || how.groups >= kMax || x.sym_size(1) % how.groups != 0 ||
       weight.sym_size(0) % how.groups != 0)
     fail(ErrorCode::kInvalidArgument, "halftone::conv: {} groups do not divide the channels", how.groups);
   if ((how.transposed ? weight.sym_size(0) : weight.sym_size(1) * how.groups) != x.sym_size(1))

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/ops/ops.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

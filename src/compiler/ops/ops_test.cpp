@@ -5,7 +5,7 @@
 #include <ATen/TensorOperators.h>
 #include <gtest/gtest.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "quant/weight/ops.h"
 
 namespace halftone {

@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "compiler/ops/kernels.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "kernels/common/kernel_table.h"
 
 namespace halftone::ops {
@@ -36,9 +36,9 @@ QuantizeRowsResult quantize_rows_cpu(const at::Tensor& x, bool symmetric) {
   args.zero_point = zero_point.mutable_data_ptr<int32_t>();
   args.format = symmetric ? kernels::RowFormat::kS8 : kernels::RowFormat::kU8;
   const kernels::QuantizeRowsProblem problem{count, k};
-  AtenSplitter splitter;
+  AtenParallelFor parallel_for;
   kernels::quantize_rows(kernels::choose_kernel(kernels::quantize_rows_kernels(), problem, active_isa()),
-                         problem, args, splitter);
+                         problem, args, parallel_for);
   return {q, scale, zero_point};
 }
 

@@ -3,7 +3,7 @@
 
 #include <unordered_map>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::compiler {
 

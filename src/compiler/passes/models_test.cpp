@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "compiler/passes/test_support.h"
-#include "halftone/capture.h"
+#include "halftone/capture/capture.h"
 
 namespace halftone::compiler {
 namespace {

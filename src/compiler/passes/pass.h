@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::compiler {
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

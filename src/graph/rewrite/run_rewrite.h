@@ -4,7 +4,7 @@
 #include <functional>
 #include <string_view>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone {
 

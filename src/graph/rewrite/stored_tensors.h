@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

@@ -1,4 +1,4 @@
-// attention: the table, and the driver. A unit is one head and up to kMostBlocks blocks of its rows; it
+// attention: the table, and the driver. A unit is one head and up to kMaxBlocks blocks of its rows; it
 // packs the head's keys and values once and takes its rows through scores, softmax and values, kChunk
 // blocks at a time, so that the scores are never in memory as a whole. Beyond kAttentionKeys keys, blocks
 // of keys pass with the online softmax: each block of keys may raise a row's maximum, and then everything
@@ -40,7 +40,7 @@ constexpr AttentionKernel kTable[] = {
 // for all.
 constexpr int64_t kChunk = 8;
 // Blocks of rows that share one packing of keys and values: 252 rows make it cost 2 % of the products.
-constexpr int64_t kMostBlocks = 42;
+constexpr int64_t kMaxBlocks = 42;
 // Up to so many rows nothing is packed.
 constexpr int64_t kFewRows = 3;
 // Multiply-adds below which another thread is not worth waking, about 15 us.
@@ -86,7 +86,7 @@ struct Plan {
   Plan(const AttentionProblem& p, int threads) : blocks(p.m, kAttentionRows) {
     const int64_t heads = p.batch * p.heads;
     const int64_t wanted = threads == 1 ? 1 : (4 * threads + heads - 1) / std::max<int64_t>(heads, 1);
-    blocks_per_unit = std::clamp<int64_t>((blocks.count() + wanted - 1) / wanted, 1, kMostBlocks);
+    blocks_per_unit = std::clamp<int64_t>((blocks.count() + wanted - 1) / wanted, 1, kMaxBlocks);
     units_per_head = (blocks.count() + blocks_per_unit - 1) / blocks_per_unit;
     units = heads * units_per_head;
     const int64_t work = blocks_per_unit * kAttentionRows * p.n * (p.d + p.dv) + 1;
@@ -304,19 +304,19 @@ size_t attention_workspace_bytes(const AttentionProblem& problem, int threads) {
 }
 
 void attention(const AttentionKernel& kernel, const AttentionProblem& problem, const AttentionArgs& given,
-               Splitter& splitter) {
+               ParallelFor& parallel_for) {
   check_sizes(problem);
   if (problem.batch == 0 || problem.heads == 0 || problem.m == 0 || problem.dv == 0) return;
   check(problem, given);
   const AttentionProblem p = merge_heads(problem);
   const AttentionArgs args = merge_heads(problem, given);
-  const Plan plan(p, splitter.threads());
+  const Plan plan(p, parallel_for.threads());
   Workspace count;
   const Scratch sizes(p, plan, count);
   const size_t bytes = count.bytes_needed() - Workspace::kAlignment;
   Workspace whole(args.workspace, args.workspace_bytes);
-  char* base = whole.take<char>(static_cast<int64_t>(bytes) * splitter.threads());
-  splitter.run(plan.tasks, [&](int64_t task, int thread) {
+  char* base = whole.take<char>(static_cast<int64_t>(bytes) * parallel_for.threads());
+  parallel_for.run(plan.tasks, [&](int64_t task, int thread) {
     Workspace mine(base + static_cast<size_t>(thread) * bytes, bytes);
     const Scratch scratch(p, plan, mine);
     int64_t packed = -1;  // the kv head whose keys are all packed

@@ -28,7 +28,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 
 namespace halftone::kernels {
 
@@ -158,6 +158,6 @@ size_t attention_workspace_bytes(const AttentionProblem& problem, int threads);
 /// Splits over batch, heads and blocks of rows. Allocates nothing. Throws kInvalidArgument when the arguments
 /// do not fit.
 void attention(const AttentionKernel& kernel, const AttentionProblem& problem, const AttentionArgs& args,
-               Splitter& splitter);
+               ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -1,7 +1,7 @@
 // attention on numbers that are not finite, rows without keys, empty sizes and arguments that do not fit.
 #include <gtest/gtest.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/attention/attention_test_support.h"
 
 namespace halftone::kernels {
@@ -12,7 +12,7 @@ using testing::Guarded;
 using testing::MaskKind;
 
 TEST(AttentionSpecial, RowsWithoutKeysAreZero) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t m : {2, 9}) {
     for (int64_t n : {5, 40, 600}) {
       for (MaskKind kind : {MaskKind::kAdded, MaskKind::kKeep}) {
@@ -42,7 +42,7 @@ TEST(AttentionSpecial, KeysMaskedInTheFirstBlockOnlyAreFollowed) {
 
 // `bad` in q, k or v: which elements come out as NaN, and that the others are right.
 TEST(AttentionSpecial, NotFiniteQueriesReachTheirRowOnly) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (float bad : {NAN, INFINITY, -INFINITY}) {
     for (int64_t n : {9, 300}) {
       for (int64_t m : {2, 14}) {
@@ -60,7 +60,7 @@ TEST(AttentionSpecial, NotFiniteQueriesReachTheirRowOnly) {
 }
 
 TEST(AttentionSpecial, NotFiniteKeysReachEveryRowOfTheirHead) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t n : {9, 300}) {
     for (int64_t m : {2, 14}) {
       for (MaskKind kind : {MaskKind::kNone, MaskKind::kKeep}) {
@@ -78,7 +78,7 @@ TEST(AttentionSpecial, NotFiniteKeysReachEveryRowOfTheirHead) {
 }
 
 TEST(AttentionSpecial, NotFiniteValuesReachTheirColumn) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (float bad : {NAN, INFINITY}) {
     for (int64_t n : {9, 300}) {
       for (int64_t m : {2, 14}) {
@@ -97,7 +97,7 @@ TEST(AttentionSpecial, NotFiniteValuesReachTheirColumn) {
 }
 
 TEST(AttentionSpecial, CausalHidesScoresThatAreNotFinite) {
-  SerialSplitter serial;
+  SerialFor serial;
   AttentionProblem p{1, 1, 1, 20, 20, 8, 8};
   p.causal = true;
   AttentionCase one(p);
@@ -113,7 +113,7 @@ TEST(AttentionSpecial, ExtremeScoresAreWithinTheBound) {
     AttentionCase outlier({1, 1, 1, m, 33, 4, 8});
     outlier.k[9 * 4] = 1e30f;  // its weight is 1 or 0
     for (int64_t i = 0; i < m; ++i) outlier.q[i * 4] = i % 2 == 0 ? 1.0f : -1.0f;
-    SerialSplitter serial;
+    SerialFor serial;
     for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
       const std::vector<float> y = outlier.floats(kernel, serial);
       for (size_t c = 0; c < 8; ++c)
@@ -134,7 +134,7 @@ TEST(AttentionSpecial, ExtremeScoresAreWithinTheBound) {
 }
 
 TEST(AttentionSpecial, EmptySizesAreDefined) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
     EXPECT_TRUE(AttentionCase({0, 2, 2, 3, 4, 8, 8}).floats(kernel, serial).empty());
     EXPECT_TRUE(AttentionCase({1, 2, 2, 0, 4, 8, 8}).floats(kernel, serial).empty());
@@ -145,7 +145,7 @@ TEST(AttentionSpecial, EmptySizesAreDefined) {
 }
 
 TEST(AttentionSpecial, ArgumentsThatDoNotFitAreRefused) {
-  SerialSplitter serial;
+  SerialFor serial;
   EXPECT_THROW(choose_attention({1, -2, 2, 3, 4, 8, 8}), Error);
   EXPECT_THROW(choose_attention({1, 5, 2, 3, 4, 8, 8}), Error);
   EXPECT_THROW(choose_attention({1, 5, 0, 3, 4, 8, 8}), Error);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/attention/attention_test_support.h"
 
 namespace halftone::kernels {
@@ -135,7 +135,7 @@ TEST(Attention, InterleavedHeadsAreReadAndWrittenInPlace) {
   spread(plain.q, q);
   spread(plain.k, k);
   spread(plain.v, v);
-  SerialSplitter serial;
+  SerialFor serial;
   for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
     Guarded<float> y(kBatch * kRows * kRow, -3.0f);
     AttentionArgs a = plain.args();
@@ -158,7 +158,7 @@ TEST(Attention, ThreadsGiveTheSameBits) {
        {AttentionProblem{2, 5, 5, 70, 300, 16, 16}, AttentionProblem{1, 1, 1, 500, 90, 16, 16},
         AttentionProblem{1, 12, 4, 1, 700, 32, 32}}) {
     const AttentionCase one(p);
-    SerialSplitter serial;
+    SerialFor serial;
     for (const AttentionKernel& kernel : testing::test_attention_kernels()) {
       const std::vector<float> want = one.floats(kernel, serial);
       for (int threads : {2, 3}) {
@@ -171,11 +171,11 @@ TEST(Attention, ThreadsGiveTheSameBits) {
 
 TEST(Attention, TwoThreadsReallyRun) {
   const AttentionCase one({1, 8, 8, 128, 128, 64, 64});
-  testing::CountingSplitter splitter;
-  for (int i = 0; i < 50 && splitter.threads_seen() < 2; ++i) {
-    one.floats(choose_attention(one.p, machine_isa()), splitter);
+  testing::CountingParallelFor parallel_for;
+  for (int i = 0; i < 50 && parallel_for.threads_seen() < 2; ++i) {
+    one.floats(choose_attention(one.p, machine_isa()), parallel_for);
   }
-  EXPECT_EQ(splitter.threads_seen(), 2u);
+  EXPECT_EQ(parallel_for.threads_seen(), 2u);
 }
 
 }  // namespace

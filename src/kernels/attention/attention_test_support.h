@@ -74,19 +74,19 @@ struct AttentionCase {
     return a;
   }
 
-  void run(const AttentionKernel& kernel, AttentionArgs a, Splitter& splitter) const {
-    const size_t bytes = attention_workspace_bytes(p, splitter.threads());
+  void run(const AttentionKernel& kernel, AttentionArgs a, ParallelFor& parallel_for) const {
+    const size_t bytes = attention_workspace_bytes(p, parallel_for.threads());
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);  // NaN, where read before written
     a.workspace = workspace.data();
     a.workspace_bytes = bytes;
-    attention(kernel, p, a, splitter);
+    attention(kernel, p, a, parallel_for);
   }
 
-  std::vector<float> floats(const AttentionKernel& kernel, Splitter& splitter) const {
+  std::vector<float> floats(const AttentionKernel& kernel, ParallelFor& parallel_for) const {
     Guarded<float> y(p.batch * p.heads * p.m * p.dv, -7.0f);
     AttentionArgs a = args();
     a.y = y.data();
-    run(kernel, a, splitter);
+    run(kernel, a, parallel_for);
     return y.copy();
   }
 
@@ -154,7 +154,7 @@ struct AttentionCase {
   }
 
   void expect_within_bound() const {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const AttentionKernel& kernel : test_attention_kernels()) {
       expect_within_bound(floats(kernel, serial), kernel.name);
       if (::testing::Test::HasFatalFailure()) return;

@@ -42,7 +42,7 @@ size_t bf16_linear_workspace_bytes(const Bf16LinearProblem& p, int threads, Outp
 }
 
 void bf16_linear(const Bf16LinearKernel& kernel, const Bf16LinearProblem& p, const Fp32LinearArgs& args,
-                 Splitter& splitter) {
+                 ParallelFor& parallel_for) {
   const PackedPanels weights = open_bf16_packed(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   check_panel_args("bf16_linear", p, {p.m, weights.n, weights.k}, args);
@@ -50,7 +50,7 @@ void bf16_linear(const Bf16LinearKernel& kernel, const Bf16LinearProblem& p, con
   source.panel_count = weights.panel_count;
   source.ready = weights.elements;
   source.element_bytes = sizeof(uint16_t);
-  run_fp32_panels(kernel, p, args, source, splitter);
+  run_fp32_panels(kernel, p, args, source, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -32,6 +32,6 @@ size_t bf16_linear_workspace_bytes(const Bf16LinearProblem& problem, int threads
 /// args.weights is made by pack_bf16_weights for kernel.tile_n. Allocates nothing. Throws kInvalidArgument
 /// when the arguments do not fit.
 void bf16_linear(const Bf16LinearKernel& kernel, const Bf16LinearProblem& problem, const Fp32LinearArgs& args,
-                 Splitter& splitter);
+                 ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

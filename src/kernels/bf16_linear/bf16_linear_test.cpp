@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/bf16_linear/kernels.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/fp32_linear/kernels.h"
@@ -40,27 +40,27 @@ struct Layer {
   }
 
   // `halves`: the activations in bfloat16, instead of x.
-  void run(const Bf16LinearKernel& kernel, const Epilogue& e, Splitter& splitter,
+  void run(const Bf16LinearKernel& kernel, const Epilogue& e, ParallelFor& parallel_for,
            const uint16_t* halves = nullptr) const {
     Aligned packed(bf16_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_bf16_weights({w.data(), p.k, p.n, p.k}, kernel.tile_n, packed.data());
-    const size_t bytes = bf16_linear_workspace_bytes(p, splitter.threads(), e.type);
+    const size_t bytes = bf16_linear_workspace_bytes(p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);  // NaN, where read before written
     const float* floats = halves != nullptr ? nullptr : x.data();
-    bf16_linear(kernel, p, {floats, p.k, packed.data(), e, workspace.data(), bytes, halves}, splitter);
+    bf16_linear(kernel, p, {floats, p.k, packed.data(), e, workspace.data(), bytes, halves}, parallel_for);
   }
 
-  std::vector<float> floats(const Bf16LinearKernel& kernel, Splitter& splitter, Epilogue e = {},
+  std::vector<float> floats(const Bf16LinearKernel& kernel, ParallelFor& parallel_for, Epilogue e = {},
                             const uint16_t* halves = nullptr) const {
     Guarded<float> out(p.m * p.n, -7.0f);
     e.out = out.data();
     e.out_stride = p.n;
-    run(kernel, e, splitter, halves);
+    run(kernel, e, parallel_for, halves);
     return out.copy();
   }
 
   std::vector<float> floats(const Bf16LinearKernel& kernel) const {
-    SerialSplitter serial;
+    SerialFor serial;
     return floats(kernel, serial);
   }
 
@@ -121,7 +121,7 @@ TEST(Bf16Linear, EdgeSizesAreWithinTheBound) {
 
 // The same sums as fp32_linear's kernel of the same level, bit for bit, through every epilogue.
 TEST(Bf16Linear, IsFp32LinearOnWidenedWeights) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Bf16LinearProblem& p :
        {Bf16LinearProblem{1, 200, 99}, Bf16LinearProblem{3, 70, 300}, Bf16LinearProblem{61, 40, 500}}) {
     const Layer layer(p);
@@ -146,7 +146,7 @@ TEST(Bf16Linear, IsFp32LinearOnWidenedWeights) {
 }
 
 TEST(Bf16Linear, Bfloat16ActivationsAreTheSameAsWidened) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t m : {1, 4, 14}) {
     Layer layer({m, 70, 301});
     Guarded<uint16_t> halves(layer.x.size());
@@ -162,7 +162,7 @@ TEST(Bf16Linear, OutputFormatsAreMadeFromTheFloats) {
     SCOPED_TRACE(kernel.name);
     testing::expect_output_formats(
         layer.floats(kernel), layer.p.n,
-        [&](const Epilogue& e, Splitter& splitter) { layer.run(kernel, e, splitter); });
+        [&](const Epilogue& e, ParallelFor& parallel_for) { layer.run(kernel, e, parallel_for); });
   }
 }
 
@@ -197,9 +197,9 @@ TEST(Bf16Linear, ThreadsGiveTheSameFloatsAndTwoReallyRun) {
     }
   }
   const Layer large({64, 1024, 1024});
-  testing::CountingSplitter splitter;
-  large.floats(bf16_linear_kernels().back(), splitter);
-  EXPECT_EQ(splitter.threads_seen(), 2u);
+  testing::CountingParallelFor parallel_for;
+  large.floats(bf16_linear_kernels().back(), parallel_for);
+  EXPECT_EQ(parallel_for.threads_seen(), 2u);
 }
 
 TEST(Bf16Linear, EmptySizesAreDefined) {
@@ -214,7 +214,7 @@ TEST(Bf16Linear, EmptySizesAreDefined) {
 TEST(Bf16Linear, ArgumentsThatDoNotFitAreRefused) {
   const Layer layer({3, 20, 16});
   const Bf16LinearKernel& kernel = bf16_linear_kernels().back();
-  SerialSplitter serial;
+  SerialFor serial;
   Aligned packed(bf16_packed_bytes(20, 16, 16));
   pack_bf16_weights({layer.w.data(), 16, 20, 16}, 16, packed.data());
   std::vector<float> out(60);

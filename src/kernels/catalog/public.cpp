@@ -1,6 +1,6 @@
-// The public list of kernels (halftone/kernels.h).
+// The public list of kernels (halftone/cli/kernels.h).
 #include "cpu/isa.h"
-#include "halftone/kernels.h"
+#include "halftone/cli/kernels.h"
 #include "kernels/catalog/catalog.h"
 
 namespace halftone {

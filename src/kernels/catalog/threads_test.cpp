@@ -50,23 +50,23 @@ const Inputs& inputs() {
 /// Runs on the shared inputs and gives its floats.
 struct Operation {
   std::string name;
-  std::function<std::vector<float>(Splitter&)> run;
+  std::function<std::vector<float>(ParallelFor&)> run;
 };
 
 std::vector<float> output(int64_t rows, int64_t columns = kColumns) {
   return std::vector<float>(static_cast<size_t>(rows * columns));
 }
 
-/// A linear of `m` rows to floats; `workspace_bytes(threads)`, `pack(block)`, `call(args, splitter)`.
+/// A linear of `m` rows to floats; `workspace_bytes(threads)`, `pack(block)`, `call(args, ParallelFor)`.
 template <typename Args>
 Operation linear(const char* kernel, int64_t m, size_t packed_bytes, const std::function<void(void*)>& pack,
                  std::function<size_t(int)> workspace_bytes,
-                 std::function<void(const Args&, Splitter&)> call) {
+                 std::function<void(const Args&, ParallelFor&)> call) {
   auto block = std::make_shared<Aligned>(packed_bytes);
   pack(block->data());
-  return {std::string(kernel) + " m " + std::to_string(m), [=](Splitter& splitter) {
+  return {std::string(kernel) + " m " + std::to_string(m), [=](ParallelFor& parallel_for) {
             std::vector<float> y = output(m);
-            std::vector<char> workspace(workspace_bytes(splitter.threads()));
+            std::vector<char> workspace(workspace_bytes(parallel_for.threads()));
             Args args;
             args.x = inputs().floats.data();
             args.x_stride = kDepth;
@@ -77,7 +77,7 @@ Operation linear(const char* kernel, int64_t m, size_t packed_bytes, const std::
             args.epilogue.activation = Activation::kSilu;
             args.workspace = workspace.data();
             args.workspace_bytes = workspace.size();
-            call(args, splitter);
+            call(args, parallel_for);
             return y;
           }};
 }
@@ -92,7 +92,7 @@ void add_float_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
         pack_fp32_weights({in.floats.data(), p.k, p.n, p.k}, fp32.tile_n, out);
       },
       [&fp32, p](int threads) { return fp32_linear_workspace_bytes(fp32, p, threads, OutputType::kFloat32); },
-      [&fp32, p](const Fp32LinearArgs& args, Splitter& s) { fp32_linear(fp32, p, args, s); }));
+      [&fp32, p](const Fp32LinearArgs& args, ParallelFor& s) { fp32_linear(fp32, p, args, s); }));
   const auto& bf16 = choose_bf16_linear(p, isa);
   std::vector<uint16_t> halves;
   for (float f : in.floats) halves.push_back(to_bfloat16(f));
@@ -102,7 +102,7 @@ void add_float_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
         pack_bf16_weights({halves.data(), p.k, p.n, p.k}, bf16.tile_n, out);
       },
       [p](int threads) { return bf16_linear_workspace_bytes(p, threads, OutputType::kFloat32); },
-      [&bf16, p](const Fp32LinearArgs& args, Splitter& s) { bf16_linear(bf16, p, args, s); }));
+      [&bf16, p](const Fp32LinearArgs& args, ParallelFor& s) { bf16_linear(bf16, p, args, s); }));
   const Fp8LinearProblem p8{m, kColumns, kDepth, Fp8Activations::kDynamicE4m3};
   const auto& fp8 = choose_fp8_linear(p8, isa);
   std::vector<uint8_t> codes;
@@ -113,7 +113,7 @@ void add_float_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
         pack_fp8_weights({codes.data(), p.k, in.scales.data(), 1, p.n, p.k}, fp8.tile_n, out);
       },
       [p8](int threads) { return fp8_linear_workspace_bytes(p8, threads, OutputType::kFloat32); },
-      [&fp8, p8](const Fp32LinearArgs& args, Splitter& s) { fp8_linear(fp8, p8, args, s); }));
+      [&fp8, p8](const Fp32LinearArgs& args, ParallelFor& s) { fp8_linear(fp8, p8, args, s); }));
 }
 
 void add_int8_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
@@ -126,7 +126,7 @@ void add_int8_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
         pack_int8_weights({in.bytes.data(), p.k, in.scales.data(), p.n, p.k, 7}, int8.tile, out);
       },
       [&int8, p](int threads) { return int8_linear_workspace_bytes(int8, p, threads, OutputType::kFloat32); },
-      [&int8, p](const Int8LinearArgs& args, Splitter& s) { int8_linear(int8, p, args, s); }));
+      [&int8, p](const Int8LinearArgs& args, ParallelFor& s) { int8_linear(int8, p, args, s); }));
   const Int8WeightOnlyProblem po{m, kColumns, kDepth};
   const auto& only = choose_int8_weight_only(po, isa);
   all.push_back(linear<Fp32LinearArgs>(
@@ -135,7 +135,9 @@ void add_int8_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
         pack_int8_weight_only({in.bytes.data(), p.k, in.scales.data(), p.n, p.k}, only.tile_n, out);
       },
       [po](int threads) { return int8_weight_only_workspace_bytes(po, threads, OutputType::kFloat32); },
-      [&only, po](const Fp32LinearArgs& args, Splitter& s) { int8_weight_only_linear(only, po, args, s); }));
+      [&only, po](const Fp32LinearArgs& args, ParallelFor& s) {
+        int8_weight_only_linear(only, po, args, s);
+      }));
 }
 
 void add_int4_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
@@ -147,7 +149,9 @@ void add_int4_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
       only.name, m, int4_weight_only_packed_bytes(kColumns, kDepth, 32, false, only.tile_n),
       [&](void* out) { pack_int4_weight_only(weights, only.tile_n, out); },
       [po](int threads) { return int4_weight_only_workspace_bytes(po, threads, OutputType::kFloat32); },
-      [&only, po](const Fp32LinearArgs& args, Splitter& s) { int4_weight_only_linear(only, po, args, s); }));
+      [&only, po](const Fp32LinearArgs& args, ParallelFor& s) {
+        int4_weight_only_linear(only, po, args, s);
+      }));
   const Int4DynamicProblem pd{m, kColumns, kDepth, 32};
   const auto& dynamic = choose_int4_dynamic(pd, isa);
   all.push_back(linear<Fp32LinearArgs>(
@@ -156,7 +160,7 @@ void add_int4_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
       [&dynamic, pd](int threads) {
         return int4_dynamic_workspace_bytes(dynamic, pd, threads, OutputType::kFloat32);
       },
-      [&dynamic, pd](const Fp32LinearArgs& args, Splitter& s) {
+      [&dynamic, pd](const Fp32LinearArgs& args, ParallelFor& s) {
         int4_dynamic_linear(dynamic, pd, args, s);
       }));
 }
@@ -165,7 +169,7 @@ void add_row_operations(std::vector<Operation>& all, Isa isa) {
   const float* x = inputs().floats.data();
   const int64_t rows = 64;
   const auto& quantize = choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{rows, kDepth}, isa);
-  all.push_back({quantize.name, [=, &quantize](Splitter& s) {
+  all.push_back({quantize.name, [=, &quantize](ParallelFor& s) {
                    std::vector<float> y = output(rows, 1);
                    std::vector<uint8_t> q(static_cast<size_t>(rows * kDepth));
                    std::vector<int32_t> zero(rows);
@@ -175,14 +179,14 @@ void add_row_operations(std::vector<Operation>& all, Isa isa) {
                    return y;
                  }});
   const auto& soft = choose_kernel(softmax_kernels(), SoftmaxProblem{rows, kDepth}, isa);
-  all.push_back({soft.name, [=, &soft](Splitter& s) {
+  all.push_back({soft.name, [=, &soft](ParallelFor& s) {
                    std::vector<float> y = output(rows, kDepth);
                    softmax(soft, {rows, kDepth}, {x, kDepth, nullptr, 0, 0.5f, y.data(), kDepth}, s);
                    return y;
                  }});
   const auto& normal = choose_kernel(norm_kernels(), NormProblem{rows, kDepth}, isa);
   all.push_back(
-      {normal.name, [=, &normal](Splitter& s) {
+      {normal.name, [=, &normal](ParallelFor& s) {
          std::vector<uint16_t> y(static_cast<size_t>(rows * kDepth));
          std::vector<char> space(norm_workspace_bytes({rows, kDepth}, s.threads(), OutputType::kBFloat16));
          NormArgs args;
@@ -196,7 +200,7 @@ void add_row_operations(std::vector<Operation>& all, Isa isa) {
          return std::vector<float>(y.begin(), y.end());
        }});
   const auto& each = choose_kernel(elementwise_kernels(), ElementwiseProblem{kColumns * kDepth}, isa);
-  all.push_back({each.name, [=, &each](Splitter& s) {
+  all.push_back({each.name, [=, &each](ParallelFor& s) {
                    std::vector<float> y = output(kDepth);
                    activate_all(each, x, y.data(), kColumns * kDepth, Activation::kGeluErf, s);
                    return y;
@@ -206,7 +210,7 @@ void add_row_operations(std::vector<Operation>& all, Isa isa) {
 void add_gathering_operations(std::vector<Operation>& all, Isa isa) {
   const EmbeddingRowsProblem table{200, kColumns, kDepth, EmbeddingFormat::kInt8, 0};
   const auto& rows = choose_embedding_rows(table, isa);
-  all.push_back({rows.name, [=, &rows](Splitter& s) {
+  all.push_back({rows.name, [=, &rows](ParallelFor& s) {
                    std::vector<float> y = output(table.count, table.width);
                    std::vector<int64_t> index;
                    for (int64_t i = 0; i < table.count; ++i) index.push_back(i * 7 % table.rows);
@@ -223,7 +227,7 @@ void add_gathering_operations(std::vector<Operation>& all, Isa isa) {
     const AttentionProblem p{2, 4, 2, length, length, 32, 32, true};
     const auto& kernel = choose_attention(p, isa);
     all.push_back(
-        {std::string(kernel.name) + " " + std::to_string(length), [=, &kernel](Splitter& s) {
+        {std::string(kernel.name) + " " + std::to_string(length), [=, &kernel](ParallelFor& s) {
            const AttentionStrides q{4 * length * 32, length * 32, 32}, kv{2 * length * 32, length * 32, 32};
            std::vector<float> y = output(8 * length, 32);
            std::vector<char> space(attention_workspace_bytes(p, s.threads()));
@@ -253,9 +257,9 @@ void add_convolutions(std::vector<Operation>& all, Isa isa) {
     const auto& kernel = choose_fp32_conv({s}, isa);
     auto block = std::make_shared<Aligned>(fp32_conv_packed_bytes(kernel, s));
     pack_fp32_conv(kernel, s, inputs().floats.data(), block->data());
-    all.push_back({kernel.name, [=, &kernel](Splitter& splitter) {
+    all.push_back({kernel.name, [=, &kernel](ParallelFor& parallel_for) {
                      std::vector<float> y = output(s.out_pixels(), s.out_channels);
-                     std::vector<char> space(fp32_conv_workspace_bytes(kernel, s, splitter.threads()));
+                     std::vector<char> space(fp32_conv_workspace_bytes(kernel, s, parallel_for.threads()));
                      Fp32ConvArgs args;
                      args.x = inputs().floats.data();
                      args.x_strides = channels_last_strides(s, s.in_channels);
@@ -264,7 +268,7 @@ void add_convolutions(std::vector<Operation>& all, Isa isa) {
                      args.out_stride = s.out_channels;
                      args.workspace = space.data();
                      args.workspace_bytes = space.size();
-                     fp32_conv(kernel, s, args, splitter);
+                     fp32_conv(kernel, s, args, parallel_for);
                      return y;
                    }});
   }
@@ -290,15 +294,15 @@ const std::vector<Operation>& operations() {
 }
 
 std::vector<std::vector<float>> serial_results() {
-  SerialSplitter serial;
+  SerialFor serial;
   std::vector<std::vector<float>> results;
   for (const Operation& operation : operations()) results.push_back(operation.run(serial));
   return results;
 }
 
-void expect_same(const std::vector<std::vector<float>>& want, Splitter& splitter) {
+void expect_same(const std::vector<std::vector<float>>& want, ParallelFor& parallel_for) {
   for (size_t i = 0; i < want.size(); ++i) {
-    const std::vector<float> got = operations()[i].run(splitter);
+    const std::vector<float> got = operations()[i].run(parallel_for);
     ASSERT_EQ(got.size(), want[i].size());
     EXPECT_EQ(std::memcmp(got.data(), want[i].data(), got.size() * sizeof(float)), 0) << operations()[i].name;
   }

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/row_blocks.h"

@@ -8,7 +8,7 @@
 
 namespace halftone::kernels::testing {
 
-/// `run(epilogue, splitter)` runs a linear whose float output [m][n] is `floats`; the other output formats
+/// `run(epilogue, ParallelFor)` runs a linear whose float output [m][n] is `floats`; the other output formats
 /// must be made from exactly those.
 template <typename Run>
 void expect_output_formats(const std::vector<float>& floats, int64_t n, Run run) {

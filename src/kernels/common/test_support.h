@@ -97,7 +97,7 @@ class Random {
 /// A pool of two that remembers which threads ran a task: a test asks whether the work was really split.
 /// Where there is more than one task, the first thread waits for a second, which the pool itself would not
 /// do.
-class CountingSplitter final : public Splitter {
+class CountingParallelFor final : public ParallelFor {
  public:
   int threads() const override { return pool_.threads(); }
   void run(int64_t count, SplitTask task) override {

@@ -13,14 +13,14 @@ inline constexpr int64_t kRowBytesPerTask = 192 * 1024;
 /// Task t covers row blocks [first_block(t), last_block(t)) and panels [first_panel(t), last_panel(t)).
 class Tiling {
  public:
-  /// `block_bytes`: packed bytes of one row block, `most_blocks`: what a task can hold at once. Every task
+  /// `block_bytes`: packed bytes of one row block, `max_blocks`: what a task can hold at once. Every task
   /// but the last has a multiple of `unit` panels.
-  Tiling(int64_t blocks, int64_t panels, int64_t block_bytes, int threads, int64_t most_blocks = INT64_MAX,
+  Tiling(int64_t blocks, int64_t panels, int64_t block_bytes, int threads, int64_t max_blocks = INT64_MAX,
          int64_t unit = 1)
       : blocks_(blocks), panels_(panels) {
     blocks_per_task_ =
         std::clamp<int64_t>(kRowBytesPerTask / (block_bytes + 1), 4, std::max<int64_t>(blocks, 4));
-    blocks_per_task_ = std::min(blocks_per_task_, most_blocks);
+    blocks_per_task_ = std::min(blocks_per_task_, max_blocks);
     const int64_t groups = (blocks + blocks_per_task_ - 1) / blocks_per_task_;
     blocks_per_task_ = groups == 0 ? 1 : (blocks + groups - 1) / groups;  // no small one at the end
     const int64_t wanted = panel_parts(std::max<int64_t>(groups, 1), threads);
@@ -63,9 +63,9 @@ class RowGroups {
                                std::max(kLeast, 48 / block_rows));
   }
 
-  RowGroups(int64_t blocks, int64_t most_blocks, int threads) : blocks_(blocks) {
+  RowGroups(int64_t blocks, int64_t max_blocks, int threads) : blocks_(blocks) {
     if (threads > 1 && blocks < threads * kPerThread * kLeast) return;
-    const int64_t groups = (blocks + most_blocks - 1) / most_blocks;
+    const int64_t groups = (blocks + max_blocks - 1) / max_blocks;
     const int64_t parts = threads == 1 ? 1 : threads * kPerThread;
     count_ = threads == 1 ? groups : (std::max(groups, parts) + threads - 1) / threads * threads;
   }

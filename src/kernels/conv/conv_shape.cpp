@@ -11,7 +11,7 @@ namespace halftone::kernels {
 namespace {
 
 constexpr const char* kConvDimNames[kConvDims] = {"depth", "height", "width"};
-constexpr int64_t kMostConvElements = int64_t{1} << 61;
+constexpr int64_t kMaxConvElements = int64_t{1} << 61;
 
 void check_conv_extents(const char* operation, const ConvShape& s) {
   for (int d = 0; d < kConvDims; ++d) {
@@ -43,7 +43,7 @@ void check_conv_product(const char* operation, const char* what, std::initialize
   int64_t product = 1;
   for (int64_t factor : factors) {
     const auto next = checked_mul(product, factor);
-    if (!next || *next > kMostConvElements)
+    if (!next || *next > kMaxConvElements)
       fail(ErrorCode::kInvalidArgument, "{}: the {} has too many elements", operation, what);
     product = *next;
   }

@@ -21,9 +21,9 @@ constexpr ElementwiseKernel kTable[] = {
 
 constexpr int64_t kPiece = 16384;  // 64 KB: a few microseconds
 
-void split(int64_t count, Splitter& splitter, SplitTask piece) {
+void split(int64_t count, ParallelFor& parallel_for, SplitTask piece) {
   if (count < 0) fail(ErrorCode::kInvalidArgument, "elementwise: negative count {}", count);
-  splitter.run((count + kPiece - 1) / kPiece, piece);
+  parallel_for.run((count + kPiece - 1) / kPiece, piece);
 }
 
 }  // namespace
@@ -33,22 +33,22 @@ std::span<const ElementwiseKernel> elementwise_kernels() {
 }
 
 void activate_all(const ElementwiseKernel& kernel, const float* x, float* y, int64_t count,
-                  Activation activation, Splitter& splitter) {
-  split(count, splitter, [&](int64_t i, int) {
+                  Activation activation, ParallelFor& parallel_for) {
+  split(count, parallel_for, [&](int64_t i, int) {
     kernel.activate(x + i * kPiece, y + i * kPiece, std::min(kPiece, count - i * kPiece), activation);
   });
 }
 
 void add_all(const ElementwiseKernel& kernel, const float* a, const float* b, float* y, int64_t count,
-             Splitter& splitter) {
-  split(count, splitter, [&](int64_t i, int) {
+             ParallelFor& parallel_for) {
+  split(count, parallel_for, [&](int64_t i, int) {
     kernel.add(a + i * kPiece, b + i * kPiece, y + i * kPiece, std::min(kPiece, count - i * kPiece));
   });
 }
 
 void mul_all(const ElementwiseKernel& kernel, const float* a, const float* b, float* y, int64_t count,
-             Splitter& splitter) {
-  split(count, splitter, [&](int64_t i, int) {
+             ParallelFor& parallel_for) {
+  split(count, parallel_for, [&](int64_t i, int) {
     kernel.mul(a + i * kPiece, b + i * kPiece, y + i * kPiece, std::min(kPiece, count - i * kPiece));
   });
 }

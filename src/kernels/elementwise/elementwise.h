@@ -9,7 +9,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 
 namespace halftone::kernels {
@@ -32,10 +32,10 @@ std::span<const ElementwiseKernel> elementwise_kernels();
 
 /// The three operations, split into pieces. Throw kInvalidArgument for a negative count.
 void activate_all(const ElementwiseKernel& kernel, const float* x, float* y, int64_t count,
-                  Activation activation, Splitter& splitter);
+                  Activation activation, ParallelFor& parallel_for);
 void add_all(const ElementwiseKernel& kernel, const float* a, const float* b, float* y, int64_t count,
-             Splitter& splitter);
+             ParallelFor& parallel_for);
 void mul_all(const ElementwiseKernel& kernel, const float* a, const float* b, float* y, int64_t count,
-             Splitter& splitter);
+             ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

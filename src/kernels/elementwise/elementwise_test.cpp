@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 
 namespace halftone::kernels {
@@ -15,7 +15,7 @@ using testing::Guarded;
 using testing::Random;
 
 void expect_within_bound(const Guarded<float>& x) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (const ElementwiseKernel& kernel : testing::runnable(elementwise_kernels())) {
     for (Activation a : kAllActivations) {
       Guarded<float> y(x.size(), -7.0f);
@@ -46,7 +46,7 @@ TEST(Elementwise, ActivationsAreWithinTheirBoundEverywhere) {
     wide[2 * i] = std::min(magnitude, 3e38f);
     wide[2 * i + 1] = -std::min(magnitude, 3e38f);
   }
-  SerialSplitter serial;
+  SerialFor serial;
   for (const ElementwiseKernel& kernel : testing::runnable(elementwise_kernels())) {
     for (Activation a : kAllActivations) {
       Guarded<float> y(wide.size());
@@ -71,7 +71,7 @@ TEST(Elementwise, EverySizeStaysInItsBounds) {
 }
 
 TEST(Elementwise, NotFiniteComesOutNotFiniteOrAsTheLimit) {
-  SerialSplitter serial;
+  SerialFor serial;
   const float x[3] = {NAN, INFINITY, -INFINITY};
   for (const ElementwiseKernel& kernel : testing::runnable(elementwise_kernels())) {
     for (Activation a : kAllActivations) {

@@ -90,12 +90,12 @@ const EmbeddingRowsKernel& choose_embedding_rows(const EmbeddingRowsProblem& p, 
 }
 
 void embedding_rows(const EmbeddingRowsKernel& kernel, const EmbeddingRowsProblem& p,
-                    const EmbeddingRowsArgs& args, Splitter& splitter) {
+                    const EmbeddingRowsArgs& args, ParallelFor& parallel_for) {
   if (p.count == 0) return;
   check(p, args);
   if (p.width == 0) return;
   const int64_t per_task = kElementsPerTask / p.width + 1;
-  splitter.run((p.count + per_task - 1) / per_task, [&](int64_t task, int) {
+  parallel_for.run((p.count + per_task - 1) / per_task, [&](int64_t task, int) {
     for (int64_t i = task * per_task; i < p.count && i < (task + 1) * per_task; ++i) pick(kernel, p, args, i);
   });
 }

@@ -16,7 +16,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 
 namespace halftone::kernels {
@@ -77,6 +77,6 @@ struct EmbeddingRowsArgs {
 /// Splits over the picked rows; allocates nothing. Throws kInvalidArgument when the arguments do not fit,
 /// and, naming the index and its place and before anything is written, for an index outside [0, rows).
 void embedding_rows(const EmbeddingRowsKernel& kernel, const EmbeddingRowsProblem& problem,
-                    const EmbeddingRowsArgs& args, Splitter& splitter);
+                    const EmbeddingRowsArgs& args, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 #include "kernels/embedding_rows/pack.h"
 
@@ -60,17 +60,17 @@ struct Table {
     return static_cast<float>(q[row * p.width + c] - (zero_points ? zero_point[at] : 0)) * scale[at];
   }
 
-  void expect_right(Splitter& splitter) const {
+  void expect_right(ParallelFor& parallel_for) const {
     for (const EmbeddingRowsKernel& kernel : testing::runnable(embedding_rows_kernels())) {
       for (bool zero_points : {false, true}) {
         EmbeddingRowsArgs a = args(zero_points);
         Guarded<float> floats(p.count * p.width, -7.0f);
         a.out = floats.data();
-        embedding_rows(kernel, p, a, splitter);
+        embedding_rows(kernel, p, a, parallel_for);
         Guarded<uint16_t> half(p.count * p.width, 1);
         a.out = half.data();
         a.type = OutputType::kBFloat16;
-        embedding_rows(kernel, p, a, splitter);
+        embedding_rows(kernel, p, a, parallel_for);
         for (int64_t i = 0; i < floats.size(); ++i) {
           const float y = want(i / p.width, i % p.width, zero_points);
           ASSERT_EQ(floats[i], y) << kernel.name << " width " << p.width << " at " << i;
@@ -89,14 +89,14 @@ TEST(EmbeddingRows, TableIsWellFormedAndEachLevelGetsItsKernel) {
 }
 
 TEST(EmbeddingRows, EveryWidthIsExact) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (EmbeddingFormat format : {EmbeddingFormat::kInt8, EmbeddingFormat::kInt4}) {
     for (int64_t width = 1; width < 70; ++width) Table({9, 5, width, format}).expect_right(serial);
   }
 }
 
 TEST(EmbeddingRows, GroupsAreExact) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (EmbeddingFormat format : {EmbeddingFormat::kInt8, EmbeddingFormat::kInt4}) {
     for (int group : {32, 64, 128, 256}) Table({7, 11, 512, format, group}).expect_right(serial);
     Table({7, 11, 96, format, 32}).expect_right(serial);
@@ -133,7 +133,7 @@ TEST(EmbeddingRows, ThreadsStridesAndNarrowIndicesWork) {
 }
 
 TEST(EmbeddingRows, ScalesThatAreNotFiniteComeOut) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (float bad : {NAN, INFINITY}) {
     Table table({3, 1, 40, EmbeddingFormat::kInt8});
     table.scale[0] = bad;
@@ -149,7 +149,7 @@ TEST(EmbeddingRows, ScalesThatAreNotFiniteComeOut) {
 }
 
 TEST(EmbeddingRows, AnIndexOutsideIsNamedAndNothingIsWritten) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t bad : {int64_t{5}, int64_t{-1}, INT64_MAX, INT64_MIN}) {
     Table table({6, 5, 20, EmbeddingFormat::kInt8});
     table.index[4] = bad;
@@ -173,15 +173,15 @@ TEST(EmbeddingRows, TwoThreadsReallyRun) {
   Guarded<float> out(2000 * 384);
   EmbeddingRowsArgs a = table.args();
   a.out = out.data();
-  testing::CountingSplitter splitter;
-  for (int i = 0; i < 50 && splitter.threads_seen() < 2; ++i) {
-    embedding_rows(embedding_rows_kernels().back(), table.p, a, splitter);
+  testing::CountingParallelFor parallel_for;
+  for (int i = 0; i < 50 && parallel_for.threads_seen() < 2; ++i) {
+    embedding_rows(embedding_rows_kernels().back(), table.p, a, parallel_for);
   }
-  EXPECT_EQ(splitter.threads_seen(), 2u);
+  EXPECT_EQ(parallel_for.threads_seen(), 2u);
 }
 
 TEST(EmbeddingRows, EmptySizesAndBadArgumentsAreDefined) {
-  SerialSplitter serial;
+  SerialFor serial;
   const EmbeddingRowsKernel& kernel = embedding_rows_kernels().back();
   EXPECT_NO_THROW(embedding_rows(kernel, {0, 5, 8}, {}, serial));
   EXPECT_THROW(choose_embedding_rows({-1, 5, 8}), Error);

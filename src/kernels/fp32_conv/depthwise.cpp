@@ -28,9 +28,9 @@ void fp32_conv_depthwise_space(const ConvShape& s, int threads, Workspace& space
   const DepthwiseSpace counted(s, threads, space);
 }
 
-void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, Splitter& splitter) {
+void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, ParallelFor& parallel_for) {
   const ConvShape& s = call.shape;
-  const DepthwiseSpace scratch(s, splitter.threads(), space);
+  const DepthwiseSpace scratch(s, parallel_for.threads(), space);
   std::fill(scratch.zeros, scratch.zeros + s.in_channels, 0.0f);
   const int64_t width = s.group_in_channels();
   const int64_t stride = packed_panel_count(s.out_channels, call.kernel.tile_n) * call.kernel.tile_n;
@@ -38,8 +38,8 @@ void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, Splitte
     const ConvPhase phase = conv_phase(s, p);
     const int64_t pixels = s.batch * phase.pixels();
     const int64_t tasks = std::max<int64_t>((pixels + kDepthwisePixels - 1) / kDepthwisePixels,
-                                            std::min<int64_t>(pixels, splitter.threads()));
-    splitter.run(tasks, [&](int64_t task, int thread) {
+                                            std::min<int64_t>(pixels, parallel_for.threads()));
+    parallel_for.run(tasks, [&](int64_t task, int thread) {
       const int64_t first = pixels * task / tasks, count = pixels * (task + 1) / tasks - first;
       const float** rows = scratch.rows + thread * scratch.row_count;
       int64_t* out = scratch.out + thread * kDepthwisePixels;

@@ -49,13 +49,13 @@ void gather_patches(const Fp32ConvCall& call, const ConvPhase& phase, int64_t gr
 /// Each counts (with a Workspace that only counts) or takes what its run needs.
 void fp32_conv_gemm_space(const Fp32ConvKernel& kernel, const ConvShape& shape, int threads,
                           Workspace& space);
-void run_fp32_conv_gemm(const Fp32ConvCall& call, Workspace& space, Splitter& splitter);
+void run_fp32_conv_gemm(const Fp32ConvCall& call, Workspace& space, ParallelFor& parallel_for);
 
 void fp32_conv_depthwise_space(const ConvShape& shape, int threads, Workspace& space);
-void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, Splitter& splitter);
+void run_fp32_conv_depthwise(const Fp32ConvCall& call, Workspace& space, ParallelFor& parallel_for);
 
 void fp32_conv_winograd_space(const Fp32ConvKernel& kernel, const ConvShape& shape, int threads,
                               Workspace& space);
-void run_fp32_conv_winograd(const Fp32ConvCall& call, Workspace& space, Splitter& splitter);
+void run_fp32_conv_winograd(const Fp32ConvCall& call, Workspace& space, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

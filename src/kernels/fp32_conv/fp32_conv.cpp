@@ -33,7 +33,7 @@ const char* refuse_gemm512(const Fp32ConvProblem& p) {
 // the transformed weights, 4 or 1.8 times as many, cost more to read than multiplications are saved (7x7 with
 // 512 channels, batch 1: 1.49 ms with 4 tiles of 4x4, 0.91 ms with 16 of 2x2, 1.25 ms direct), unless they
 // are few.
-constexpr int64_t kLeastTiles = 8;
+constexpr int64_t kMinTiles = 8;
 constexpr int64_t kFewWeights = 128 * 128;
 
 const char* refuse_winograd(const Fp32ConvProblem& p, ConvAlgorithm algorithm) {
@@ -41,7 +41,7 @@ const char* refuse_winograd(const Fp32ConvProblem& p, ConvAlgorithm algorithm) {
   const ConvShape& s = p.shape;
   const int64_t m = winograd_outputs(algorithm);
   const int64_t tiles = s.batch * ((s.out[1] + m - 1) / m) * ((s.out[2] + m - 1) / m);
-  return tiles < kLeastTiles && s.in_channels * s.out_channels > kFewWeights
+  return tiles < kMinTiles && s.in_channels * s.out_channels > kFewWeights
              ? "so few tiles that reading the transformed weights costs more than it saves"
              : nullptr;
 }
@@ -159,7 +159,7 @@ size_t fp32_conv_workspace_bytes(const Fp32ConvKernel& kernel, const ConvShape& 
 }
 
 void fp32_conv(const Fp32ConvKernel& kernel, const ConvShape& s, const Fp32ConvArgs& args,
-               Splitter& splitter) {
+               ParallelFor& parallel_for) {
   check_conv_shape("fp32_conv", s);
   check_fp32_conv_fits(kernel, s, args.x_strides.channel != 1);
   const float* weights = open_fp32_conv_packed(kernel, s, args.weights);
@@ -167,9 +167,10 @@ void fp32_conv(const Fp32ConvKernel& kernel, const ConvShape& s, const Fp32ConvA
   check_conv_args(s, args);
   Workspace space(args.workspace, args.workspace_bytes);
   const Fp32ConvCall call{kernel, s, args, weights};
-  if (kernel.algorithm == ConvAlgorithm::kGemm) return run_fp32_conv_gemm(call, space, splitter);
-  if (kernel.algorithm == ConvAlgorithm::kDepthwise) return run_fp32_conv_depthwise(call, space, splitter);
-  run_fp32_conv_winograd(call, space, splitter);
+  if (kernel.algorithm == ConvAlgorithm::kGemm) return run_fp32_conv_gemm(call, space, parallel_for);
+  if (kernel.algorithm == ConvAlgorithm::kDepthwise)
+    return run_fp32_conv_depthwise(call, space, parallel_for);
+  run_fp32_conv_winograd(call, space, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -21,7 +21,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/conv/conv_activation.h"
 #include "kernels/conv/conv_shape.h"
 
@@ -106,9 +106,9 @@ struct Fp32ConvArgs {
 /// Scratch memory for one call; any alignment.
 size_t fp32_conv_workspace_bytes(const Fp32ConvKernel& kernel, const ConvShape& shape, int threads);
 
-/// Runs the kernel, split over the splitter's threads. Allocates nothing. Throws kInvalidArgument when the
+/// Runs the kernel, split over the ParallelFor's threads. Allocates nothing. Throws kInvalidArgument when the
 /// arguments do not fit, or when the kernel refuses the problem.
 void fp32_conv(const Fp32ConvKernel& kernel, const ConvShape& shape, const Fp32ConvArgs& args,
-               Splitter& splitter);
+               ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

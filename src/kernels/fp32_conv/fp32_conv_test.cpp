@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/fp32_conv/fp32_conv_test_support.h"
 
 namespace halftone::kernels {
@@ -156,7 +156,7 @@ TEST(Fp32Conv, EpiloguesApplyInOrder) {
         a.residual = layer.residual.data();
         a.residual_stride = s.out_channels;
         a.activate = {kind, -0.5f, 1.5f};
-        SerialSplitter serial;
+        SerialFor serial;
         const std::vector<float> y = layer.floats(kernel, a, serial);
         for (size_t i = 0; i < y.size(); ++i) {
           const int64_t at = static_cast<int64_t>(i);
@@ -183,7 +183,7 @@ TEST(Fp32Conv, SlicesOfChannelsAreReadAndWrittenWithoutTheirNeighbours) {
       a.x_strides = channels_last_strides(s, wide_in);
       a.out = out.data() + 2;
       a.out_stride = wide_out;
-      SerialSplitter serial;
+      SerialFor serial;
       layer.run(kernel, a, serial);
       const std::vector<float> want = layer.floats(kernel);
       for (int64_t i = 0; i < out.size(); ++i) {
@@ -212,8 +212,8 @@ TEST(Fp32Conv, ReadsImagesWithChannelsFirst) {
         Fp32ConvArgs a = layer.args();
         a.x = x.data();
         a.x_strides = {channels * pixels, pixels, {pixels, 11, 1}};
-        testing::CountingSplitter splitter;
-        const std::vector<float> y = layer.floats(kernel, a, splitter), want = layer.floats(kernel);
+        testing::CountingParallelFor parallel_for;
+        const std::vector<float> y = layer.floats(kernel, a, parallel_for), want = layer.floats(kernel);
         for (size_t i = 0; i < y.size(); ++i) ASSERT_NEAR(y[i], want[i], 1e-4) << kernel.name;
       }
     }
@@ -231,7 +231,7 @@ TEST(Fp32Conv, ThreadsGiveTheSameFloats) {
         ThreadPool pool(threads);
         EXPECT_EQ(layer.floats(kernel, layer.args(), pool), want) << kernel.name << " " << threads;
       }
-      testing::CountingSplitter counting;
+      testing::CountingParallelFor counting;
       layer.floats(kernel, layer.args(), counting);
       EXPECT_EQ(counting.threads_seen(), 2u) << kernel.name;
     }
@@ -247,7 +247,7 @@ TEST(Fp32Conv, NanAndInfinityReachTheOutputsThatReadThem) {
         const std::vector<float> y = layer.floats(kernel);
         Fp32ConvArgs relu = layer.args();
         relu.activate.kind = ConvActivation::kRelu;
-        SerialSplitter serial;
+        SerialFor serial;
         const std::vector<float> positive = layer.floats(kernel, relu, serial);
         for (size_t i = 0; i < y.size(); ++i) {
           ASSERT_EQ(std::isnan(positive[i]), std::isnan(y[i])) << kernel.name << " " << i;
@@ -273,7 +273,7 @@ TEST(Fp32Conv, AnEmptyBatchDoesNothing) {
 TEST(Fp32Conv, ArgumentsThatDoNotFitAreRefused) {
   const ConvShape s = conv_shape_2d(16, 32, 6, 3, 1, 1);
   const ConvLayer layer(s);
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Fp32ConvKernel& kernel : conv_test_kernels(s)) {
     Aligned packed(fp32_conv_packed_bytes(kernel, s));
     pack_fp32_conv(kernel, s, layer.w.data(), packed.data());

@@ -78,24 +78,24 @@ struct ConvLayer {
     return a;
   }
 
-  void run(const Fp32ConvKernel& kernel, Fp32ConvArgs a, Splitter& splitter) const {
+  void run(const Fp32ConvKernel& kernel, Fp32ConvArgs a, ParallelFor& parallel_for) const {
     Aligned packed(fp32_conv_packed_bytes(kernel, s));
     pack_fp32_conv(kernel, s, w.data(), packed.data());
     a.weights = packed.data();
-    a.workspace_bytes = fp32_conv_workspace_bytes(kernel, s, splitter.threads());
+    a.workspace_bytes = fp32_conv_workspace_bytes(kernel, s, parallel_for.threads());
     Guarded<unsigned char> workspace(static_cast<int64_t>(a.workspace_bytes), 0xff);  // NaN until written
     a.workspace = workspace.data();
-    fp32_conv(kernel, s, a, splitter);
+    fp32_conv(kernel, s, a, parallel_for);
   }
 
-  std::vector<float> floats(const Fp32ConvKernel& kernel, Fp32ConvArgs a, Splitter& splitter) const {
+  std::vector<float> floats(const Fp32ConvKernel& kernel, Fp32ConvArgs a, ParallelFor& parallel_for) const {
     Guarded<float> out(s.batch * s.out_pixels() * s.out_channels, -7.0f);
     a.out = out.data();
-    run(kernel, a, splitter);
+    run(kernel, a, parallel_for);
     return out.copy();
   }
   std::vector<float> floats(const Fp32ConvKernel& kernel) const {
-    SerialSplitter serial;
+    SerialFor serial;
     return floats(kernel, args(), serial);
   }
 };

@@ -70,11 +70,11 @@ struct GemmCut {
   int64_t panels;  // of all groups
   int64_t pixel_parts, panel_parts;
 
-  GemmCut(const Fp32ConvCall& call, const ConvPhase& phase, int64_t most_pixels, int threads)
+  GemmCut(const Fp32ConvCall& call, const ConvPhase& phase, int64_t max_pixels, int threads)
       : tiles(call.shape.batch * phase.pixels(), call.kernel.rows),
         panels(call.shape.groups * packed_panel_count(call.shape.group_out_channels(), call.kernel.tile_n)) {
-    const int64_t most_tiles = std::max<int64_t>(1, most_pixels / call.kernel.rows);
-    pixel_parts = (tiles.count() + most_tiles - 1) / most_tiles;
+    const int64_t max_tiles = std::max<int64_t>(1, max_pixels / call.kernel.rows);
+    pixel_parts = (tiles.count() + max_tiles - 1) / max_tiles;
     panel_parts = 1;
     if (threads == 1) return;
     // A task reads its panels once for all of its tiles, so few tiles are not cut further.
@@ -214,14 +214,14 @@ class GemmTask {
 };
 
 void run_phase(const Fp32ConvCall& call, const ConvPhase& phase, const GemmSpace& scratch,
-               Splitter& splitter) {
+               ParallelFor& parallel_for) {
   if (phase.pixels() == 0) return;
   const Reading reading = reading_of(call, phase);
   const int64_t patch = std::max<int64_t>(1, phase.tap_count() * call.shape.group_in_channels());
   const int64_t most =
       reading == Reading::kPixels ? kTaskPixels : std::min(kTaskPixels, scratch.patch_floats / patch);
-  const GemmCut cut(call, phase, most, splitter.threads());
-  splitter.run(cut.tasks(), [&](int64_t task, int thread) {
+  const GemmCut cut(call, phase, most, parallel_for.threads());
+  parallel_for.run(cut.tasks(), [&](int64_t task, int thread) {
     const int64_t part = task / cut.panel_parts, panel_part = task % cut.panel_parts;
     GemmTask(call, phase, cut, reading, cut.first_tile(part), cut.first_tile(part + 1), scratch.of(thread))
         .run(cut.first_panel(panel_part), cut.first_panel(panel_part + 1), scratch.zeros);
@@ -234,19 +234,19 @@ void fp32_conv_gemm_space(const Fp32ConvKernel& kernel, const ConvShape& s, int 
   const GemmSpace counted(kernel, s, threads, space);
 }
 
-void run_fp32_conv_gemm(const Fp32ConvCall& given, Workspace& space, Splitter& splitter) {
+void run_fp32_conv_gemm(const Fp32ConvCall& given, Workspace& space, ParallelFor& parallel_for) {
   const ConvShape& s = given.shape;
-  const GemmSpace scratch(given.kernel, s, splitter.threads(), space);
+  const GemmSpace scratch(given.kernel, s, parallel_for.threads(), space);
   std::fill(scratch.zeros, scratch.zeros + scratch.zero_count, 0.0f);
   Fp32ConvArgs args = given.args;
   if (args.x_strides.channel != 1 && s.in_channels < kPixelChannels) {
-    splitter.run(s.batch * s.in[0] * s.in[1],
-                 [&](int64_t row, int) { copy_channels_last(given, row, scratch.dense); });
+    parallel_for.run(s.batch * s.in[0] * s.in[1],
+                     [&](int64_t row, int) { copy_channels_last(given, row, scratch.dense); });
     args.x = scratch.dense;
     args.x_strides = channels_last_strides(s, s.in_channels);
   }
   const Fp32ConvCall call{given.kernel, s, args, given.weights};
-  for (int64_t p = 0; p < conv_phase_count(s); ++p) run_phase(call, conv_phase(s, p), scratch, splitter);
+  for (int64_t p = 0; p < conv_phase_count(s); ++p) run_phase(call, conv_phase(s, p), scratch, parallel_for);
 }
 
 }  // namespace halftone::kernels

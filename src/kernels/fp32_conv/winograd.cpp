@@ -16,10 +16,10 @@ namespace {
 
 constexpr int64_t kChunkBytes = 6 << 20;  // transformed patches and products of a chunk
 // A chunk reads all transformed weights: smaller ones would read them for too little work.
-constexpr int64_t kLeastChunkTiles = 36;
+constexpr int64_t kMinChunkTiles = 36;
 // Input channels of a slab: its part of a panel stays in the first-level cache while all tiles pass.
 constexpr int64_t kProductSteps = 256;
-constexpr int kMostPatch = 36;
+constexpr int kMaxPatch = 36;
 
 struct WinogradPlan {
   int m, n;  // outputs and inputs of a tile, in each dimension
@@ -39,7 +39,7 @@ struct WinogradPlan {
         panels(packed_panel_count(s.out_channels, kernel.tile_n)) {
     out = panels * kernel.tile_n;
     const int64_t tile_bytes = int64_t{sizeof(float)} * n * n * (in + out);
-    const int64_t most = std::max(kLeastChunkTiles, kChunkBytes / tile_bytes);
+    const int64_t most = std::max(kMinChunkTiles, kChunkBytes / tile_bytes);
     const int64_t chunks = std::max<int64_t>(1, (tiles + most - 1) / most);
     chunk = (tiles + chunks - 1) / chunks;
     // A line more, so that the places of a tile do not fall into the same sets of the cache.
@@ -70,12 +70,13 @@ class WinogradRun {
     for (int64_t t = 0; t < plan_.chunk; ++t) space_.rows[t] = space_.v + t * plan_.in;
   }
 
-  void run(Splitter& splitter) const {
+  void run(ParallelFor& parallel_for) const {
     for (int64_t first = 0; first < plan_.tiles; first += plan_.chunk) {
       const int64_t count = std::min(plan_.chunk, plan_.tiles - first);
-      const int64_t parts = std::min<int64_t>(count, splitter.threads() == 1 ? 1 : 4 * splitter.threads());
+      const int64_t parts =
+          std::min<int64_t>(count, parallel_for.threads() == 1 ? 1 : 4 * parallel_for.threads());
       const auto for_tiles = [&](const auto& f) {
-        splitter.run(parts, [&](int64_t part, int) {
+        parallel_for.run(parts, [&](int64_t part, int) {
           for (int64_t t = count * part / parts; t < count * (part + 1) / parts; ++t) f(t);
         });
       };
@@ -83,7 +84,7 @@ class WinogradRun {
       // places.
       for_tiles([&](int64_t t) { transform_input(first + t, t); });
       const int64_t places = int64_t{plan_.n} * plan_.n;
-      splitter.run(places, [&](int64_t place, int) { multiply(place, count); });
+      parallel_for.run(places, [&](int64_t place, int) { multiply(place, count); });
       for_tiles([&](int64_t t) { transform_output(first + t, t); });
     }
   }
@@ -103,7 +104,7 @@ class WinogradRun {
     const ConvStrides& strides = call_.args.x_strides;
     const Position at = position(tile);
     const float* image = call_.args.x + at.image * strides.batch;
-    const float* rows[kMostPatch];
+    const float* rows[kMaxPatch];
     for (int i = 0; i < plan_.n; ++i) {
       for (int j = 0; j < plan_.n; ++j) {
         const int64_t y = at.y - s.pad[1] + i, x = at.x - s.pad[2] + j;
@@ -181,8 +182,8 @@ void fp32_conv_winograd_space(const Fp32ConvKernel& kernel, const ConvShape& s, 
   const WinogradSpace counted(WinogradPlan(kernel, s), space);
 }
 
-void run_fp32_conv_winograd(const Fp32ConvCall& call, Workspace& space, Splitter& splitter) {
-  WinogradRun(call, space).run(splitter);
+void run_fp32_conv_winograd(const Fp32ConvCall& call, Workspace& space, ParallelFor& parallel_for) {
+  WinogradRun(call, space).run(parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -42,14 +42,14 @@ size_t fp32_linear_workspace_bytes(const Fp32LinearKernel&, const Fp32LinearProb
 }
 
 void fp32_linear(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p, const Fp32LinearArgs& args,
-                 Splitter& splitter) {
+                 ParallelFor& parallel_for) {
   const PackedPanels weights = open_fp32_packed(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   check_panel_args("fp32_linear", p, {p.m, weights.n, weights.k}, args);
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.ready = weights.elements;
-  run_fp32_panels(kernel, p, args, source, splitter);
+  run_fp32_panels(kernel, p, args, source, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -15,7 +15,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/pack.h"
 
@@ -95,6 +95,6 @@ size_t fp32_linear_workspace_bytes(const Fp32LinearKernel& kernel, const Fp32Lin
 /// Runs the kernel, split over tiles of rows and columns. Allocates nothing. Throws kInvalidArgument when the
 /// arguments do not fit.
 void fp32_linear(const Fp32LinearKernel& kernel, const Fp32LinearProblem& problem, const Fp32LinearArgs& args,
-                 Splitter& splitter);
+                 ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/fp32_linear/kernels.h"
 
@@ -37,19 +37,19 @@ struct Layer {
     random.fill_normal(residual);
   }
 
-  void run(const Fp32LinearKernel& kernel, const Epilogue& e, Splitter& splitter) const {
+  void run(const Fp32LinearKernel& kernel, const Epilogue& e, ParallelFor& parallel_for) const {
     Aligned packed(fp32_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_fp32_weights({w.data(), p.k, p.n, p.k}, kernel.tile_n, packed.data());
-    const size_t bytes = fp32_linear_workspace_bytes(kernel, p, splitter.threads(), e.type);
+    const size_t bytes = fp32_linear_workspace_bytes(kernel, p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);  // NaN, where read before written
-    fp32_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, splitter);
+    fp32_linear(kernel, p, {x.data(), p.k, packed.data(), e, workspace.data(), bytes}, parallel_for);
   }
 
   std::vector<float> floats(const Fp32LinearKernel& kernel, Epilogue e = {}) const {
     Guarded<float> out(p.m * p.n, -7.0f);
     e.out = out.data();
     e.out_stride = p.n;
-    SerialSplitter serial;
+    SerialFor serial;
     run(kernel, e, serial);
     return out.copy();
   }
@@ -148,7 +148,7 @@ TEST(Fp32Linear, OutputFormatsAreMadeFromTheFloats) {
     SCOPED_TRACE(kernel.name);
     testing::expect_output_formats(
         layer.floats(kernel), layer.p.n,
-        [&](const Epilogue& e, Splitter& splitter) { layer.run(kernel, e, splitter); });
+        [&](const Epilogue& e, ParallelFor& parallel_for) { layer.run(kernel, e, parallel_for); });
   }
 }
 
@@ -196,7 +196,7 @@ TEST(Fp32Linear, EmptySizesAreDefined) {
 TEST(Fp32Linear, ArgumentsThatDoNotFitAreRefused) {
   const Layer layer({3, 20, 16});
   const Fp32LinearKernel& kernel = fp32_linear_kernels().back();
-  SerialSplitter serial;
+  SerialFor serial;
   Aligned packed(fp32_packed_bytes(20, 16, kernel.tile_n));
   pack_fp32_weights({layer.w.data(), 16, 20, 16}, kernel.tile_n, packed.data());
   std::vector<float> out(60);

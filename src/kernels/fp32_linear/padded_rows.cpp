@@ -27,13 +27,13 @@ size_t padded_rows_bytes(int64_t m, int64_t k, int64_t padded) {
 }
 
 Fp32LinearArgs pad_rows(const Fp32LinearArgs& args, int64_t m, int64_t k, int64_t padded,
-                        Splitter& splitter) {
+                        ParallelFor& parallel_for) {
   if (k == padded) return args;
   Workspace space(args.workspace, args.workspace_bytes);
   auto* rows = space.take<float>(m * padded);
   auto* rest = space.take<char>(0);
   auto* halves = reinterpret_cast<uint16_t*>(rows);
-  splitter.run((m + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
+  parallel_for.run((m + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
     const int64_t first = task * kRowsPerTask, last = std::min(m, first + kRowsPerTask);
     if (args.x != nullptr) {
       copy_rows(args.x, args.x_stride, first, last, k, padded, rows);

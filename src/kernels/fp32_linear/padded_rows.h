@@ -11,6 +11,7 @@ size_t padded_rows_bytes(int64_t m, int64_t k, int64_t padded);
 /// The arguments with rows of `padded` activations: those of `args`, copied to the beginning of its
 /// workspace, and zeros. The rest of the workspace stays for the caller. Nothing is read beyond k. `args`
 /// itself where k is `padded`. Throws kInvalidArgument if the workspace is too small.
-Fp32LinearArgs pad_rows(const Fp32LinearArgs& args, int64_t m, int64_t k, int64_t padded, Splitter& splitter);
+Fp32LinearArgs pad_rows(const Fp32LinearArgs& args, int64_t m, int64_t k, int64_t padded,
+                        ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

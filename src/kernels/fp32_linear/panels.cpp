@@ -20,15 +20,15 @@ constexpr int64_t kDepth = 256;
 // Ready panels are cut into equal parts, up to this. Measured: 384 beat 256 and 128 for 6x16 on Zen 3, whose
 // second-level cache has 512 KB; 2048 beat 1024 and 384 (91 to 93 % of the peak, 32 rows 81 to 85) for 12x32
 // on Zen 4 with 1 MB.
-constexpr int64_t most_depth(int tile_n) {
+constexpr int64_t max_depth(int tile_n) {
   return tile_n == 32 ? 2048 : 384;
 }
-constexpr int64_t kMostBlocks = 16;
+constexpr int64_t kMaxBlocks = 16;
 // Sums that a thread keeps between two depths, in the second-level cache too.
 constexpr int64_t kSumsPerThread = 16 * 12 * 32 * 4;
 constexpr int64_t kSlab = kDepth * 32;  // expanded weights of one panel and one depth
 constexpr int64_t kThreadFloats = kSumsPerThread + kSlab;
-constexpr int kMostRows = 12;  // of a block of any kernel
+constexpr int kMaxRows = 12;  // of a block of any kernel
 constexpr int kFusedPanels = 4;
 // Weights that fit the third-level cache with room for others.
 constexpr int64_t kSharedBytes = 8 << 20;
@@ -77,7 +77,7 @@ struct Run {
   void prepare(int64_t b) const {
     const int64_t at = blocks.begin(b) * args.x_stride;
     if (args.x_bfloat16 == nullptr) return pack(b, args.x + at, args.x_stride, 0, problem.k);
-    float widened[kMostRows * kWidenedSteps];
+    float widened[kMaxRows * kWidenedSteps];
     for (int64_t k = 0; k < problem.k; k += kWidenedSteps) {
       const int64_t steps = std::min(kWidenedSteps, problem.k - k);
       for (int r = 0; r < count(b); ++r) {
@@ -92,7 +92,7 @@ struct Run {
   int64_t depth() const {
     if (source.expand != nullptr) return kDepth;
     if (blocks.count() == 1) return std::max<int64_t>(problem.k, 1);
-    const int64_t most = most_depth(kernel.tile_n),
+    const int64_t most = max_depth(kernel.tile_n),
                   slabs = std::max<int64_t>(1, (problem.k + most - 1) / most);
     return std::max<int64_t>(1, (problem.k + slabs - 1) / slabs);
   }
@@ -189,18 +189,18 @@ struct Run {
 };
 
 // Step by step, each cut for all threads; the second by panels too.
-void run_by_panels(const Run& run, float* sums, Splitter& splitter) {
+void run_by_panels(const Run& run, float* sums, ParallelFor& parallel_for) {
   const Fp32LinearProblem& p = run.problem;
   const int64_t blocks = run.blocks.count();
   if (p.m * p.k <= kSerialPrepare) {
     for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
   } else {
-    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+    parallel_for.run(blocks, [&](int64_t b, int) { run.prepare(b); });
   }
   const int64_t block_bytes = run.kernel.rows * std::min(p.k, kDepth) * int64_t{sizeof(float)};
-  const Tiling tiling(blocks, run.source.panel_count, block_bytes, splitter.threads(), kMostBlocks,
+  const Tiling tiling(blocks, run.source.panel_count, block_bytes, parallel_for.threads(), kMaxBlocks,
                       run.panels_at_once());
-  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
+  parallel_for.run(tiling.tasks(), [&](int64_t task, int thread) {
     float* mine = sums + thread * kThreadFloats;
     if (run.fused()) return run.compute_fused(tiling.first_panel(task), tiling.last_panel(task), mine);
     run.compute(tiling.first_block(task), tiling.last_block(task), tiling.first_panel(task),
@@ -287,9 +287,9 @@ size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& p, int threads, Outp
 }
 
 void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p, const Fp32LinearArgs& args,
-                     const Fp32Panels& source, Splitter& splitter) {
+                     const Fp32Panels& source, ParallelFor& parallel_for) {
   Workspace space(args.workspace, args.workspace_bytes);
-  const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
+  const Scratch scratch(p, parallel_for.threads(), args.epilogue.type, space);
   const Run run{kernel,
                 p,
                 args,
@@ -298,17 +298,17 @@ void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& p,
                 RowBlocks(p.m, kernel.rows),
                 scratch.output.redirect(args.epilogue)};
 
-  const RowGroups groups(run.blocks.count(), kMostBlocks, splitter.threads());
+  const RowGroups groups(run.blocks.count(), kMaxBlocks, parallel_for.threads());
   if (groups.count() > 0 && run.by_rows()) {
-    splitter.run(groups.count(), [&](int64_t g, int thread) {
+    parallel_for.run(groups.count(), [&](int64_t g, int thread) {
       const int64_t first = groups.first(g), last = groups.first(g + 1);
       for (int64_t b = first; b < last; ++b) run.prepare(b);
       run.compute(first, last, 0, source.panel_count, scratch.sums + thread * kThreadFloats);
     });
   } else {
-    run_by_panels(run, scratch.sums, splitter);
+    run_by_panels(run, scratch.sums, parallel_for);
   }
-  scratch.output.finish(args.epilogue, kernel.isa, splitter);
+  scratch.output.finish(args.epilogue, kernel.isa, parallel_for);
 }
 
 }  // namespace halftone::kernels

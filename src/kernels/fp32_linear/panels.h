@@ -45,6 +45,6 @@ size_t fp32_panels_workspace_bytes(const Fp32LinearProblem& problem, int threads
 
 /// args.weights is not read. m and n are not 0.
 void run_fp32_panels(const Fp32LinearKernel& kernel, const Fp32LinearProblem& problem,
-                     const Fp32LinearArgs& args, const Fp32Panels& source, Splitter& splitter);
+                     const Fp32LinearArgs& args, const Fp32Panels& source, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -52,7 +52,7 @@ size_t rounded_bytes(const Fp8LinearProblem& p) {
 
 // The same call on rounded rows, which take the front of the workspace.
 Fp32LinearArgs round_rows(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p,
-                          const Fp32LinearArgs& args, Splitter& splitter) {
+                          const Fp32LinearArgs& args, ParallelFor& parallel_for) {
   Workspace space(args.workspace, args.workspace_bytes);
   float* rounded = space.take<float>(p.m * p.k);
   const auto round = [&](int64_t r, int) {
@@ -61,7 +61,7 @@ Fp32LinearArgs round_rows(const Fp8LinearKernel& kernel, const Fp8LinearProblem&
   if (p.m * p.k <= kSerialPrepare) {
     for (int64_t r = 0; r < p.m; ++r) round(r, 0);
   } else {
-    splitter.run(p.m, round);
+    parallel_for.run(p.m, round);
   }
   Fp32LinearArgs rest = args;
   rest.x = rounded;
@@ -93,7 +93,7 @@ size_t fp8_linear_workspace_bytes(const Fp8LinearProblem& p, int threads, Output
 }
 
 void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const Fp32LinearArgs& args,
-                Splitter& splitter) {
+                ParallelFor& parallel_for) {
   const PackedPanels weights = open_fp8_packed(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   const Fp32LinearProblem floats{p.m, p.n, p.k};
@@ -107,7 +107,7 @@ void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const 
   Fp32Panels source;
   source.panel_count = weights.panel_count;
   source.packed = &weights;
-  const Fp32LinearArgs rows = dynamic ? round_rows(kernel, p, args, splitter) : args;
+  const Fp32LinearArgs rows = dynamic ? round_rows(kernel, p, args, parallel_for) : args;
   const bool few_rows = p.m <= multiplier.rows && !has_huge_activations(rows, p.m, p.k);
   if (few_rows) source.multiply_rows = kernel.multiply_rows;
   const bool e5m2 = weights.format == static_cast<uint32_t>(Float8Format::kE5m2);
@@ -119,7 +119,7 @@ void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& p, const 
   } else {
     source.expand = kernel.expand;
   }
-  run_fp32_panels(multiplier, floats, rows, source, splitter);
+  run_fp32_panels(multiplier, floats, rows, source, parallel_for);
 }
 
 }  // namespace halftone::kernels

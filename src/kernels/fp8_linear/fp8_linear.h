@@ -22,7 +22,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/fp8_linear/pack.h"
@@ -67,6 +67,6 @@ size_t fp8_linear_workspace_bytes(const Fp8LinearProblem& problem, int threads, 
 /// args.weights is made by pack_fp8_weights for kernel.tile_n. Allocates nothing. Throws kInvalidArgument
 /// when the arguments do not fit.
 void fp8_linear(const Fp8LinearKernel& kernel, const Fp8LinearProblem& problem, const Fp32LinearArgs& args,
-                Splitter& splitter);
+                ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

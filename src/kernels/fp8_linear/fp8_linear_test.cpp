@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/fp8_linear/kernels.h"
 
@@ -51,18 +51,18 @@ struct Layer {
     for (int64_t i = 0; i < p.n; ++i) scale[i] = 0.001f * static_cast<float>(random.integer(1, 20));
   }
 
-  std::vector<float> run(const Fp8LinearKernel& kernel, Splitter& splitter, Epilogue e = {},
+  std::vector<float> run(const Fp8LinearKernel& kernel, ParallelFor& parallel_for, Epilogue e = {},
                          int64_t scale_stride = 1, const uint16_t* halves = nullptr) const {
     Aligned packed(fp8_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_fp8_weights({w.data(), p.k, scale.data(), scale_stride, p.n, p.k, format}, kernel.tile_n,
                      packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
-    const size_t bytes = fp8_linear_workspace_bytes(p, splitter.threads(), e.type);
+    const size_t bytes = fp8_linear_workspace_bytes(p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     e.out = out.data();
     e.out_stride = p.n;
     const float* floats = halves != nullptr ? nullptr : x.data();
-    fp8_linear(kernel, p, {floats, p.k, packed.data(), e, workspace.data(), bytes, halves}, splitter);
+    fp8_linear(kernel, p, {floats, p.k, packed.data(), e, workspace.data(), bytes, halves}, parallel_for);
     return out.copy();
   }
 
@@ -75,7 +75,7 @@ struct Layer {
   }
 
   void expect_within_bound(int64_t scale_stride = 1) const {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Fp8LinearKernel& kernel : test_kernels(p.m)) {
       const std::vector<float> y = run(kernel, serial, {}, scale_stride);
       for (int64_t i = 0; i < p.m; ++i) {
@@ -142,7 +142,7 @@ TEST(Fp8Linear, ExtremeRowsAreDefined) {
     }
     layer.x[100 + 9] = 1e30f;
     layer.expect_within_bound();
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Fp8LinearKernel& kernel : test_kernels(layer.p.m)) {
       const std::vector<float> y = layer.run(kernel, serial);
       for (size_t j = 0; j < 40; ++j) EXPECT_EQ(y[j], 0.0f);
@@ -205,7 +205,7 @@ TEST(Fp8Linear, ThreadsEpiloguesAndNanWork) {
     Layer layer({9, 130, 300, mode});
     layer.x[4 * 300 + 299] = NAN;
     layer.x[5 * 300] = INFINITY;
-    SerialSplitter serial;
+    SerialFor serial;
     ThreadPool pool(2);
     for (const Fp8LinearKernel& kernel : test_kernels(layer.p.m)) {
       Epilogue e;
@@ -225,7 +225,7 @@ TEST(Fp8Linear, ThreadsEpiloguesAndNanWork) {
 }
 
 TEST(Fp8Linear, Bfloat16ActivationsAreTheSameAsWidenedAndAreNotRounded) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t m : {1, 4, 9}) {
     Layer layer({m, 70, 300});
     Guarded<uint16_t> halves(layer.x.size());
@@ -239,14 +239,14 @@ TEST(Fp8Linear, Bfloat16ActivationsAreTheSameAsWidenedAndAreNotRounded) {
 
 TEST(Fp8Linear, TwoThreadsReallyRun) {
   const Layer layer({64, 512, 256, Fp8Activations::kDynamicE4m3});
-  testing::CountingSplitter splitter;
-  for (int i = 0; i < 50 && splitter.threads_seen() < 2; ++i)
-    layer.run(choose_fp8_linear(layer.p, machine_isa()), splitter);
-  EXPECT_EQ(splitter.threads_seen(), 2u);
+  testing::CountingParallelFor parallel_for;
+  for (int i = 0; i < 50 && parallel_for.threads_seen() < 2; ++i)
+    layer.run(choose_fp8_linear(layer.p, machine_isa()), parallel_for);
+  EXPECT_EQ(parallel_for.threads_seen(), 2u);
 }
 
 TEST(Fp8Linear, EmptySizesAreDefined) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (Fp8Activations mode : kAllActivationModes) {
     for (const Fp8LinearKernel& kernel : test_kernels(3)) {
       EXPECT_TRUE(Layer({0, 5, 8, mode}).run(kernel, serial).empty());
@@ -258,7 +258,7 @@ TEST(Fp8Linear, EmptySizesAreDefined) {
 }
 
 TEST(Fp8Linear, BadWeightsAndArgumentsAreRefused) {
-  SerialSplitter serial;
+  SerialFor serial;
   const Fp8LinearKernel& kernel = fp8_linear_kernels().back();
   for (float scale : {NAN, INFINITY, -1.0f, FLT_MAX}) {
     Layer bad({1, 2, 3});

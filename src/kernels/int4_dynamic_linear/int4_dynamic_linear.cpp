@@ -31,7 +31,7 @@ constexpr Int4DynamicKernel kTable[] = {
      int4_dynamic_multiply_scalar},
 };
 
-constexpr int kMostSums = kInt4DynamicPanels * 6 * 32;  // of any kernel in the table
+constexpr int kMaxSums = kInt4DynamicPanels * 6 * 32;  // of any kernel in the table
 
 // The pieces of the workspace, in the order they are taken.
 struct Scratch {
@@ -41,7 +41,7 @@ struct Scratch {
 
   Scratch(const Int4DynamicProblem& p, int threads, OutputType type, Workspace& space)
       : rows(space.take<uint8_t>(p.m * (p.k / kInt4DynamicBlock) * kInt4DynamicRowBytes)),
-        sums(space.take<float>(threads * kMostSums)),
+        sums(space.take<float>(threads * kMaxSums)),
         output(p.m, p.n, type, space) {}
 };
 
@@ -99,9 +99,10 @@ Int4DynamicProblem whole_groups(Int4DynamicProblem p) {
 
 /// k is a whole number of groups, and so are the rows of x.
 void run_whole_groups(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
-                      const Fp32LinearArgs& args, const Int4DynamicPacked& weights, Splitter& splitter) {
+                      const Fp32LinearArgs& args, const Int4DynamicPacked& weights,
+                      ParallelFor& parallel_for) {
   Workspace space(args.workspace, args.workspace_bytes);
-  const Scratch scratch(p, splitter.threads(), args.epilogue.type, space);
+  const Scratch scratch(p, parallel_for.threads(), args.epilogue.type, space);
   const Fp32LinearKernel& finisher = choose_fp32_linear({p.m, p.n, p.k}, kernel.isa);
   const Run run{kernel,
                 finisher,
@@ -116,12 +117,12 @@ void run_whole_groups(const Int4DynamicKernel& kernel, const Int4DynamicProblem&
   if (p.m * p.k <= kSerialPrepare) {
     for (int64_t b = 0; b < blocks; ++b) run.prepare(b);
   } else {
-    splitter.run(blocks, [&](int64_t b, int) { run.prepare(b); });
+    parallel_for.run(blocks, [&](int64_t b, int) { run.prepare(b); });
   }
   const Tiling tiling(blocks, weights.panel_count, kernel.rows * run.depth() * kInt4DynamicRowBytes,
-                      splitter.threads());
-  splitter.run(tiling.tasks(), [&](int64_t task, int thread) {
-    float* sums = scratch.sums + thread * kMostSums;
+                      parallel_for.threads());
+  parallel_for.run(tiling.tasks(), [&](int64_t task, int thread) {
+    float* sums = scratch.sums + thread * kMaxSums;
     const int64_t last = tiling.last_panel(task);
     for (int64_t panel = tiling.first_panel(task); panel < last; panel += kInt4DynamicPanels) {
       const int panels = static_cast<int>(std::min<int64_t>(kInt4DynamicPanels, last - panel));
@@ -129,7 +130,7 @@ void run_whole_groups(const Int4DynamicKernel& kernel, const Int4DynamicProblem&
         run.compute(b, panel, panels, sums);
     }
   });
-  scratch.output.finish(args.epilogue, kernel.isa, splitter);
+  scratch.output.finish(args.epilogue, kernel.isa, parallel_for);
 }
 
 }  // namespace
@@ -155,7 +156,7 @@ size_t int4_dynamic_workspace_bytes(const Int4DynamicKernel&, const Int4DynamicP
 }
 
 void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProblem& p,
-                         const Fp32LinearArgs& args, Splitter& splitter) {
+                         const Fp32LinearArgs& args, ParallelFor& parallel_for) {
   const Int4DynamicPacked weights = open_int4_dynamic(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   check_panel_args("int4_dynamic_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.inputs}, args);
@@ -163,8 +164,8 @@ void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProbl
     fail(ErrorCode::kInvalidArgument,
          "int4_dynamic_linear: the weights have groups of {}, the problem says {}", weights.group, p.group);
   }
-  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, splitter);
-  run_whole_groups(kernel, whole_groups(p), padded, weights, splitter);
+  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, parallel_for);
+  run_whole_groups(kernel, whole_groups(p), padded, weights, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -30,7 +30,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/int4_dynamic_linear/pack.h"
@@ -72,6 +72,6 @@ size_t int4_dynamic_workspace_bytes(const Int4DynamicKernel& kernel, const Int4D
 /// args.weights is made by pack_int4_dynamic for kernel.tile_n. Allocates nothing. Throws kInvalidArgument
 /// when the arguments do not fit.
 void int4_dynamic_linear(const Int4DynamicKernel& kernel, const Int4DynamicProblem& problem,
-                         const Fp32LinearArgs& args, Splitter& splitter);
+                         const Fp32LinearArgs& args, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

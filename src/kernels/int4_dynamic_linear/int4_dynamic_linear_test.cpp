@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/int4_dynamic_linear/kernels.h"
 
@@ -64,27 +64,27 @@ struct Layer {
     return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
   }
 
-  void run_to(const Int4DynamicKernel& kernel, const Epilogue& e, Splitter& splitter) const {
+  void run_to(const Int4DynamicKernel& kernel, const Epilogue& e, ParallelFor& parallel_for) const {
     Aligned packed(int4_dynamic_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
     pack_int4_dynamic(weights(), kernel.tile_n, packed.data());
-    const size_t bytes = int4_dynamic_workspace_bytes(kernel, p, splitter.threads(), e.type);
+    const size_t bytes = int4_dynamic_workspace_bytes(kernel, p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     int4_dynamic_linear(
         kernel, p,
         {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
-        splitter);
+        parallel_for);
   }
 
-  std::vector<float> run(const Int4DynamicKernel& kernel, Splitter& splitter, Epilogue e = {}) const {
+  std::vector<float> run(const Int4DynamicKernel& kernel, ParallelFor& parallel_for, Epilogue e = {}) const {
     Guarded<float> out(p.m * p.n, -7.0f);
     e.out = out.data();
     e.out_stride = p.n;
-    run_to(kernel, e, splitter);
+    run_to(kernel, e, parallel_for);
     return out.copy();
   }
 
   std::vector<float> run(const Int4DynamicKernel& kernel, Epilogue e = {}) const {
-    SerialSplitter serial;
+    SerialFor serial;
     return run(kernel, serial, e);
   }
 
@@ -217,9 +217,9 @@ TEST(Int4DynamicLinear, OutputFormatsAreMadeFromTheFloats) {
   const Layer layer({6, 35, 96, 32}, false);
   for (const Int4DynamicKernel& kernel : test_kernels()) {
     SCOPED_TRACE(kernel.name);
-    testing::expect_output_formats(layer.run(kernel), layer.p.n, [&](const Epilogue& e, Splitter& splitter) {
-      layer.run_to(kernel, e, splitter);
-    });
+    testing::expect_output_formats(
+        layer.run(kernel), layer.p.n,
+        [&](const Epilogue& e, ParallelFor& parallel_for) { layer.run_to(kernel, e, parallel_for); });
   }
 }
 
@@ -263,7 +263,7 @@ TEST(Int4DynamicLinear, NotFiniteStaysInItsRowAndTinyAndHugeAreDefined) {
 
 TEST(Int4DynamicLinear, MisalignedAndStridedRowsWork) {
   const Layer layer({6, 20, 64, 64}, true);
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Int4DynamicKernel& kernel : test_kernels()) {
     const std::vector<float> want = layer.run(kernel);
     Guarded<float> x(6 * 71 + 1), out(6 * 25 + 3, -3.0f);
@@ -285,7 +285,7 @@ TEST(Int4DynamicLinear, MisalignedAndStridedRowsWork) {
 
 TEST(Int4DynamicLinear, TwoThreadsReallyRunAndGiveTheSameFloats) {
   const Layer layer({61, 200, 256, 128}, true);
-  testing::CountingSplitter witness;
+  testing::CountingParallelFor witness;
   for (const Int4DynamicKernel& kernel : test_kernels()) {
     const std::vector<float> want = layer.run(kernel);
     EXPECT_EQ(layer.run(kernel, witness), want) << kernel.name;
@@ -357,7 +357,7 @@ TEST(Int4DynamicLinear, AShorterGroupTakesBfloat16AndThreads) {
 
 TEST(Int4DynamicLinear, ABlockThatLiesAboutItsInputsIsRefused) {
   const Layer layer({1, 20, 33, 32}, true);
-  SerialSplitter serial;
+  SerialFor serial;
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
   Aligned packed(int4_dynamic_packed_bytes(20, 33, 32, true, kernel.tile_n));
   pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
@@ -378,7 +378,7 @@ TEST(Int4DynamicLinear, ABlockThatLiesAboutItsInputsIsRefused) {
 TEST(Int4DynamicLinear, ArgumentsThatDoNotFitAreRefused) {
   const Layer layer({3, 20, 64, 32}, false);
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
-  SerialSplitter serial;
+  SerialFor serial;
   Aligned packed(int4_dynamic_packed_bytes(20, 64, 32, false, kernel.tile_n));
   pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
   std::vector<float> out(60);

@@ -44,7 +44,7 @@ size_t int4_weight_only_workspace_bytes(const Int4WeightOnlyProblem& p, int thre
 }
 
 void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4WeightOnlyProblem& p,
-                             const Fp32LinearArgs& args, Splitter& splitter) {
+                             const Fp32LinearArgs& args, ParallelFor& parallel_for) {
   const Int4WeightOnlyPacked weights = open_int4_weight_only(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   check_panel_args("int4_weight_only_linear", {p.m, p.n, p.k}, {p.m, weights.n, weights.inputs}, args);
@@ -62,8 +62,8 @@ void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4Weigh
   source.pack_rows = kernel.pack_rows;
   source.fused_rows = kernel.fused_rows;
   const Fp32LinearProblem whole{p.m, p.n, weights.k};
-  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, splitter);
-  run_fp32_panels(choose_fp32_linear(whole, kernel.isa), whole, padded, source, splitter);
+  const Fp32LinearArgs padded = pad_rows(args, p.m, p.k, weights.k, parallel_for);
+  run_fp32_panels(choose_fp32_linear(whole, kernel.isa), whole, padded, source, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -19,7 +19,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/int4_weight_only_linear/pack.h"
@@ -61,6 +61,6 @@ size_t int4_weight_only_workspace_bytes(const Int4WeightOnlyProblem& problem, in
 /// args.weights is made by pack_int4_weight_only for kernel.tile_n. Allocates nothing. Throws
 /// kInvalidArgument when the arguments do not fit.
 void int4_weight_only_linear(const Int4WeightOnlyKernel& kernel, const Int4WeightOnlyProblem& problem,
-                             const Fp32LinearArgs& args, Splitter& splitter);
+                             const Fp32LinearArgs& args, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/int4_weight_only_linear/kernels.h"
 
@@ -58,12 +58,12 @@ struct Layer {
     return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
   }
 
-  std::vector<float> run(const Int4WeightOnlyKernel& kernel, Splitter& splitter,
+  std::vector<float> run(const Int4WeightOnlyKernel& kernel, ParallelFor& parallel_for,
                          const uint16_t* halves = nullptr) const {
     Aligned packed(int4_weight_only_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
     pack_int4_weight_only(weights(), kernel.tile_n, packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
-    const size_t bytes = int4_weight_only_workspace_bytes(p, splitter.threads(), OutputType::kFloat32);
+    const size_t bytes = int4_weight_only_workspace_bytes(p, parallel_for.threads(), OutputType::kFloat32);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     Epilogue e;
     e.out = out.data();
@@ -71,12 +71,12 @@ struct Layer {
     int4_weight_only_linear(
         kernel, p,
         {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
-        splitter);
+        parallel_for);
     return out.copy();
   }
 
   void expect_within_bound() const {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Int4WeightOnlyKernel& kernel : test_kernels(p.m)) {
       const std::vector<float> y = run(kernel, serial);
       for (int64_t i = 0; i < p.m; ++i) {
@@ -124,7 +124,7 @@ TEST(Int4WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
 }
 
 TEST(Int4WeightOnlyLinear, EveryWeightAndZeroPointIsExact) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (int zero = -8; zero <= 7; ++zero) {
     for (int w = -8; w <= 7; ++w) {
       Layer layer({1, 33, 32, 32}, true);
@@ -177,7 +177,7 @@ TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
 TEST(Int4WeightOnlyLinear, ThreadsGiveTheSameFloatsAndNanStaysInItsRow) {
   Layer layer({9, 130, 512, 128}, true);
   layer.x[4 * 512 + 511] = NAN;
-  SerialSplitter serial;
+  SerialFor serial;
   ThreadPool pool(2);
   for (const Int4WeightOnlyKernel& kernel : test_kernels(9)) {
     const std::vector<float> one = layer.run(kernel, serial), two = layer.run(kernel, pool);
@@ -203,7 +203,7 @@ TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
     Layer layer({m, 70, 512, 128}, true);
     Guarded<uint16_t> halves(layer.x.size());
     testing::round_to_bfloat16(layer.x, halves);
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Int4WeightOnlyKernel& kernel : test_kernels(m))
       EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;
   }
@@ -237,7 +237,7 @@ TEST(Int4WeightOnlyLinear, AShorterGroupTakesBfloat16AndThreads) {
   Layer layer({40, 70, 100, 32}, true);
   Guarded<uint16_t> halves(layer.x.size());
   testing::round_to_bfloat16(layer.x, halves);
-  SerialSplitter serial;
+  SerialFor serial;
   ThreadPool pool(3);
   for (const Int4WeightOnlyKernel& kernel : test_kernels(40)) {
     EXPECT_EQ(layer.run(kernel, serial, halves.data()), layer.run(kernel, serial)) << kernel.name;
@@ -247,7 +247,7 @@ TEST(Int4WeightOnlyLinear, AShorterGroupTakesBfloat16AndThreads) {
 
 TEST(Int4WeightOnlyLinear, ABlockThatLiesAboutItsInputsIsRefused) {
   const Layer layer({1, 20, 33, 32}, true);
-  SerialSplitter serial;
+  SerialFor serial;
   const Int4WeightOnlyKernel& kernel = int4_weight_only_kernels().back();
   Aligned packed(int4_weight_only_packed_bytes(20, 33, 32, true, kernel.tile_n));
   pack_int4_weight_only(layer.weights(), kernel.tile_n, packed.data());
@@ -279,7 +279,7 @@ TEST(Int4WeightOnlyLinear, ABlockThatLiesAboutItsInputsIsRefused) {
 }
 
 TEST(Int4WeightOnlyLinear, RejectsWhatFourBitsCannotHold) {
-  SerialSplitter serial;
+  SerialFor serial;
   const Int4WeightOnlyKernel& kernel = int4_weight_only_kernels().back();
   for (int bad : {-9, 8}) {
     Layer weights({1, 2, 32, 32}, true), zeros({1, 2, 32, 32}, true);
@@ -296,7 +296,7 @@ TEST(Int4WeightOnlyLinear, RejectsWhatFourBitsCannotHold) {
 }
 
 TEST(Int4WeightOnlyLinear, EmptySizesAreDefined) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Int4WeightOnlyKernel& kernel : test_kernels(3)) {
     EXPECT_TRUE(Layer({0, 5, 32, 32}, false).run(kernel, serial).empty());
     EXPECT_TRUE(Layer({3, 0, 32, 32}, false).run(kernel, serial).empty());

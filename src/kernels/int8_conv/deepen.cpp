@@ -89,7 +89,7 @@ class QuadGroup {
   int count_, lanes_, limit_;
 };
 
-// Makes `depth` safe with at most packed.most_extras extra quads, or gives up.
+// Makes `depth` safe with at most packed.max_extras extra quads, or gives up.
 bool try_depth(const Int8ConvPacked& packed, int tile_n, const int8_t* panel, int depth, int limit,
                DeepPanel& made) {
   made.weights.assign(panel, panel + packed.panel_bytes);
@@ -102,7 +102,7 @@ bool try_depth(const Int8ConvPacked& packed, int tile_n, const int8_t* panel, in
       QuadGroup group(made.weights.data() + (tap * packed.quads + first) * quad_bytes, count, tile_n * 2,
                       limit);
       while (!group.safe()) {
-        if (static_cast<int64_t>(made.extras.size()) == packed.most_extras) return false;
+        if (static_cast<int64_t>(made.extras.size()) == packed.max_extras) return false;
         const int q = group.best_quad();
         made.extras.push_back({static_cast<int32_t>(tap), static_cast<int32_t>((first + q) * 4)});
         made.extra_weights.resize(made.extra_weights.size() + static_cast<size_t>(quad_bytes));
@@ -143,9 +143,9 @@ bool deepen_panels(const Int8ConvPacked& packed, Int8ConvTile tile, int64_t pane
     std::memcpy(const_cast<int8_t*>(packed.panels) + i * packed.panel_bytes, made.weights.data(),
                 made.weights.size());
     if (made.extras.empty()) continue;
-    std::memcpy(const_cast<Int8ExtraQuad*>(packed.extra_quads) + i * packed.most_extras, made.extras.data(),
+    std::memcpy(const_cast<Int8ExtraQuad*>(packed.extra_quads) + i * packed.max_extras, made.extras.data(),
                 made.extras.size() * sizeof(Int8ExtraQuad));
-    std::memcpy(const_cast<int8_t*>(packed.extra_weights) + i * packed.most_extras * tile.n * 4,
+    std::memcpy(const_cast<int8_t*>(packed.extra_weights) + i * packed.max_extras * tile.n * 4,
                 made.extra_weights.data(), made.extra_weights.size());
   }
   return true;

@@ -18,7 +18,7 @@ namespace {
 // A chunk's input and pointers should stay in a 512 KB second-level cache beside a few panels.
 constexpr int64_t kChunkInputBytes = 160 * 1024;
 constexpr int64_t kChunkPointerBytes = 32 * 1024;
-constexpr int64_t kMostChunkPixels = 240;
+constexpr int64_t kMaxChunkPixels = 240;
 constexpr int64_t kPanelGroupBytes = 24 * 1024;
 // Enough that threads balance, few enough that handing them out costs nothing.
 constexpr int64_t kConvTasksPerThread = 4;
@@ -85,11 +85,11 @@ struct Int8ConvRun {
   }
 
   // All pixels of the input, split.
-  void split_input(Splitter& splitter) const {
+  void split_input(ParallelFor& parallel_for) const {
     const ConvShape& s = shape();
     const int64_t pixels = s.batch * s.in_pixels(), icg = s.group_in_channels();
     const int64_t piece = std::max<int64_t>(1, 32 * 1024 / s.in_channels);
-    splitter.run((pixels + piece - 1) / piece, [&](int64_t t, int) {
+    parallel_for.run((pixels + piece - 1) / piece, [&](int64_t t, int) {
       for (int64_t p = t * piece; p < std::min(pixels, (t + 1) * piece); ++p) {
         for (int64_t g = 0; g < s.groups; ++g)
           kernel.split_row(args.x + p * args.x_stride + g * icg, icg,
@@ -216,8 +216,8 @@ struct Int8ConvRun {
         block.panel = weights.panels + (at + panel) * weights.panel_bytes;
         block.depth = weights.depth[at + panel];
         block.extras = weights.extras[at + panel];
-        block.extra_quads = weights.extra_quads + (at + panel) * weights.most_extras;
-        block.extra_weights = weights.extra_weights + (at + panel) * weights.most_extras * kernel.tile.n * 4;
+        block.extra_quads = weights.extra_quads + (at + panel) * weights.max_extras;
+        block.extra_weights = weights.extra_weights + (at + panel) * weights.max_extras * kernel.tile.n * 4;
         block.out = output(group, panel * kernel.tile.n, mine);
         block.out.pixel = mine.pixel + (b - first) * plan.rows;
         kernel.compute(block);
@@ -273,7 +273,7 @@ Int8ConvPlan::Int8ConvPlan(const Int8ConvKernel& kernel, const Int8ConvProblem& 
   } else {
     patch_bytes = ceil_to(split ? kSplitFront + packed.quads * 8 : packed.quads * 4, 8) + kPatchSlack;
   }
-  int64_t most = std::min(kMostChunkPixels, kChunkInputBytes / (input_bytes_per_pixel(*this, s) + 1));
+  int64_t most = std::min(kMaxChunkPixels, kChunkInputBytes / (input_bytes_per_pixel(*this, s) + 1));
   most = std::min(most, kChunkPointerBytes / (taps * int64_t{sizeof(void*)}));
   const int64_t blocks = RowBlocks(pixels, rows).count();
   const int64_t blocks_each = std::max<int64_t>(1, most / rows);
@@ -307,17 +307,17 @@ Int8ConvScratch::Int8ConvScratch(const Int8ConvPlan& plan, const Int8ConvProblem
 }
 
 void run_int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,
-                   const Int8ConvPacked& weights, Splitter& splitter) {
-  const Int8ConvPlan plan(kernel, problem, splitter.threads());
+                   const Int8ConvPacked& weights, ParallelFor& parallel_for) {
+  const Int8ConvPlan plan(kernel, problem, parallel_for.threads());
   Workspace space(args.workspace, args.workspace_bytes);
-  const Int8ConvScratch scratch(plan, problem, splitter.threads(), space);
+  const Int8ConvScratch scratch(plan, problem, parallel_for.threads(), space);
   const Int8ConvRun run{
       kernel, problem, args, weights, plan, scratch, kernel.split_row != nullptr && weights.shallow};
   run.prepare();
   if (weights.layout == Int8ConvLayout::kDepthwise)
-    return splitter.run(plan.chunks, [&](int64_t t, int thread) { run.depthwise_task(t, thread); });
-  if (run.split && weights.layout == Int8ConvLayout::kDirect) run.split_input(splitter);
-  splitter.run(plan.tasks(), [&](int64_t t, int thread) { run.task(t, thread); });
+    return parallel_for.run(plan.chunks, [&](int64_t t, int thread) { run.depthwise_task(t, thread); });
+  if (run.split && weights.layout == Int8ConvLayout::kDirect) run.split_input(parallel_for);
+  parallel_for.run(plan.tasks(), [&](int64_t t, int thread) { run.task(t, thread); });
 }
 
 }  // namespace halftone::kernels

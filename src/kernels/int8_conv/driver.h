@@ -46,6 +46,6 @@ struct Int8ConvScratch {
 };
 
 void run_int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,
-                   const Int8ConvPacked& weights, Splitter& splitter);
+                   const Int8ConvPacked& weights, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

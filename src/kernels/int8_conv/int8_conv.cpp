@@ -160,14 +160,14 @@ size_t int8_conv_workspace_bytes(const Int8ConvKernel& kernel, const Int8ConvPro
 }
 
 void int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,
-               Splitter& splitter) {
+               ParallelFor& parallel_for) {
   check_int8_conv_problem(problem);
   const char* reason = kernel.refuse(problem);
   if (reason != nullptr) fail(ErrorCode::kInvalidArgument, "{}: {}", kernel.name, reason);
   const Int8ConvPacked weights = open_int8_conv_packed(problem, args.weights, kernel.tile);
   if (problem.shape.batch == 0) return;
   check_int8_conv_args(problem, args);
-  run_int8_conv(kernel, problem, args, weights, splitter);
+  run_int8_conv(kernel, problem, args, weights, parallel_for);
 }
 
 }  // namespace halftone::kernels

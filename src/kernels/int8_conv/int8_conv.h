@@ -32,7 +32,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/int8_conv/pack.h"
 
 namespace halftone::kernels {
@@ -110,6 +110,6 @@ size_t int8_conv_workspace_bytes(const Int8ConvKernel& kernel, const Int8ConvPro
 /// zero points and limits out of range, no or two outputs, a workspace that is too small. An empty batch does
 /// nothing.
 void int8_conv(const Int8ConvKernel& kernel, const Int8ConvProblem& problem, const Int8ConvArgs& args,
-               Splitter& splitter);
+               ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/int8_conv/test_kernels.h"
 
 namespace halftone::kernels {
@@ -72,7 +72,7 @@ TEST(Int8ConvErrors, StoredBlocksThatSayWhereElseToRead) {
   StoredBlock good;
   while (panel < 3 && good.open().extras[panel] == 0) ++panel;
   ASSERT_LT(panel, 3) << "a panel with extra quads";
-  const int64_t at = panel * good.open().most_extras;
+  const int64_t at = panel * good.open().max_extras;
   for (const int depth : {0, 3, 16, 255}) {
     const auto set = [&](const Int8ConvPacked& b) {
       const_cast<uint8_t&>(b.depth[panel]) = static_cast<uint8_t>(depth);
@@ -139,7 +139,7 @@ TEST(Int8ConvErrors, PackedForAnotherConvolution) {
 
 TEST(Int8ConvErrors, ArgumentsThatDoNotFit) {
   const ConvCase c = small_case();
-  SerialSplitter serial;
+  SerialFor serial;
   testing::Guarded<uint8_t> y(c.residual.size());
   const auto refused = [&](auto change) {
     Int8ConvArgs args = c.args;
@@ -163,7 +163,7 @@ TEST(Int8ConvErrors, ArgumentsThatDoNotFit) {
 
 TEST(Int8ConvErrors, WorkspaceAndKernel) {
   const ConvCase c = small_case();
-  SerialSplitter serial;
+  SerialFor serial;
   const Int8ConvKernel& kernel = choose_int8_conv(c.p);
   Aligned packed(int8_conv_packed_bytes(c.p, kernel.tile));
   pack_int8_conv(c.p, c.w.data(), kernel.tile, packed.data());
@@ -185,7 +185,7 @@ TEST(Int8ConvErrors, EmptyBatchDoesNothing) {
   Int8ConvProblem p = small_problem();
   p.shape.batch = 0;
   const ConvCase c(p, testing::constant(0), testing::constant(1));
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Int8ConvKernel& kernel : testing::int8_conv_test_kernels())
     if (kernel.refuse(p) == nullptr) {
       EXPECT_TRUE(c.bytes_of(kernel, serial).empty());

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/int8_conv/test_kernels.h"
 
@@ -261,7 +261,7 @@ TEST(Int8Conv, LargestKFillsThirtyTwoBits) {
 
 TEST(Int8Conv, FloatsAndTheirLimits) {
   Random random(7);
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t oc : {5, 16, 37}) {
     ConvCase c({square(12, oc, 5, 3, 1, 1), 7, 8}, uniform(random, 0, 255), uniform(random, -64, 64));
     c.use_residual();
@@ -290,7 +290,7 @@ TEST(Int8Conv, HugeFactorsClampInsteadOfWrapping) {
 // Neighbours in wider tensors are neither read for the result nor written.
 TEST(Int8Conv, StridesLeaveNeighboursAlone) {
   Random random(9);
-  SerialSplitter serial;
+  SerialFor serial;
   ConvCase c({square(20, 19, 6, 3, 1, 1), 7, 7}, uniform(random, 0, 127), uniform(random, -64, 64));
   c.use_residual();
   const std::vector<uint8_t> want = c.expected_bytes();
@@ -314,7 +314,7 @@ TEST(Int8Conv, StridesLeaveNeighboursAlone) {
 
 TEST(Int8Conv, TheOutputMayBeTheResidual) {
   Random random(10);
-  SerialSplitter serial;
+  SerialFor serial;
   ConvCase c({square(16, 24, 6, 1, 1, 0), 7, 7}, uniform(random, 0, 127), uniform(random, -64, 64));
   c.use_residual();
   const std::vector<uint8_t> want = c.expected_bytes();
@@ -354,7 +354,7 @@ TEST(Int8Conv, TwoThreadsReallyRun) {
   for (const ConvShape& shape :
        {square(32, 64, 16, 3, 1, 1), square(64, 64, 16, 3, 1, 1, 64), linear(1, 512, 64)}) {
     const ConvCase c({shape, 7, 7}, uniform(random, 0, 127), uniform(random, -64, 64));
-    testing::CountingSplitter witness;
+    testing::CountingParallelFor witness;
     for (int round = 0; round < 200 && witness.threads_seen() < 2; ++round)
       c.bytes_of(choose_int8_conv(c.p, machine_isa()), witness);
     EXPECT_EQ(witness.threads_seen(), 2u);

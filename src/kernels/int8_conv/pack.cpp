@@ -80,10 +80,10 @@ ConvBlockParts conv_block_parts(const Int8ConvProblem& p, Int8ConvTile tile) {
   packed.group_columns = packed.group_panels * tile.n;
   packed.panel_bytes = packed.taps * packed.quads * tile.n * 4;
   // More would cost as much as a smaller depth. Transposed convolutions skip taps, and could not skip extras.
-  packed.most_extras = tile.deep && !depthwise && !s.transposed ? packed.taps * packed.quads / 8 : 0;
+  packed.max_extras = tile.deep && !depthwise && !s.transposed ? packed.taps * packed.quads / 8 : 0;
   const int64_t factors[] = {
       groups, packed.group_panels,
-      packed.panel_bytes + packed.taps * tile.n * 4 + packed.most_extras * (tile.n * 4 + 8) + 8};
+      packed.panel_bytes + packed.taps * tile.n * 4 + packed.max_extras * (tile.n * 4 + 8) + 8};
   const auto bytes = checked_product<int64_t>(factors);
   if (!bytes || *bytes > (int64_t{1} << 61))
     fail(ErrorCode::kInvalidArgument, "int8_conv: cannot pack {} channels of {} weights", s.out_channels,
@@ -94,9 +94,9 @@ ConvBlockParts conv_block_parts(const Int8ConvProblem& p, Int8ConvTile tile) {
   parts.extras_at = parts.depth_at + padded64(parts.panels);
   parts.extra_quads_at = parts.extras_at + padded64(parts.panels * 4);
   parts.panels_at =
-      parts.extra_quads_at + padded64(parts.panels * packed.most_extras * int64_t{sizeof(Int8ExtraQuad)});
+      parts.extra_quads_at + padded64(parts.panels * packed.max_extras * int64_t{sizeof(Int8ExtraQuad)});
   parts.extra_weights_at = parts.panels_at + parts.panels * packed.panel_bytes;
-  parts.end = parts.extra_weights_at + parts.panels * packed.most_extras * tile.n * 4;
+  parts.end = parts.extra_weights_at + parts.panels * packed.max_extras * tile.n * 4;
   return parts;
 }
 
@@ -167,10 +167,10 @@ void check_conv_panels(const Int8ConvPacked& packed, bool deep) {
     const int depth = packed.depth[panel];
     if (deep && !packed.shallow ? !is_depth(depth) : depth != 0) refuse_conv_block("the depth", panel);
     const int64_t extras = packed.extras[panel];
-    if (extras < 0 || extras > (depth == 0 ? 0 : packed.most_extras))
+    if (extras < 0 || extras > (depth == 0 ? 0 : packed.max_extras))
       refuse_conv_block("the number of extra quads", panel);
     for (int64_t e = 0; e < extras; ++e) {
-      const Int8ExtraQuad quad = packed.extra_quads[panel * packed.most_extras + e];
+      const Int8ExtraQuad quad = packed.extra_quads[panel * packed.max_extras + e];
       if (quad.tap < 0 || quad.tap >= packed.taps || quad.offset < 0 || quad.offset >= packed.quads * 4 ||
           quad.offset % 4 != 0)
         refuse_conv_block("an extra quad", panel);
@@ -186,8 +186,8 @@ std::vector<int> conv_column(const Int8ConvPacked& packed, int64_t column, int t
   for (size_t i = 0; i < weights.size(); ++i)
     weights[i] = quads[static_cast<int64_t>(i / 4) * step + static_cast<int64_t>(i % 4)];
   for (int64_t e = 0; e < packed.extras[panel]; ++e) {
-    const Int8ExtraQuad quad = packed.extra_quads[panel * packed.most_extras + e];
-    const int8_t* extra = packed.extra_weights + (panel * packed.most_extras + e) * step + at;
+    const Int8ExtraQuad quad = packed.extra_quads[panel * packed.max_extras + e];
+    const int8_t* extra = packed.extra_weights + (panel * packed.max_extras + e) * step + at;
     for (int i = 0; i < 4; ++i)
       weights[static_cast<size_t>(quad.tap * packed.quads * 4 + quad.offset + i)] += extra[i];
   }

@@ -72,10 +72,10 @@ struct Int8ConvPacked {
   const int32_t* sum;     ///< [taps][groups * group_columns]
   const uint8_t* depth;   ///< [groups * group_panels]: 0 (vpmaddubsw itself could saturate), 1, 2, 4 or 8
   const int8_t* panels;   ///< panel_bytes apart
-  int64_t most_extras;    ///< of a panel
+  int64_t max_extras;     ///< of a panel
   const int32_t* extras;  ///< [groups * group_panels]: extra quads of each panel
-  const Int8ExtraQuad* extra_quads;  ///< [groups * group_panels][most_extras]
-  const int8_t* extra_weights;       ///< [groups * group_panels][most_extras][4 * tile.n]
+  const Int8ExtraQuad* extra_quads;  ///< [groups * group_panels][max_extras]
+  const int8_t* extra_weights;       ///< [groups * group_panels][max_extras][4 * tile.n]
   bool shallow;                      ///< no depth is safe: all panels have depth 0
 };
 

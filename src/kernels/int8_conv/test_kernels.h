@@ -113,30 +113,30 @@ struct ConvCase {
   }
 
   /// Packs for one kernel and runs it with a workspace of exactly the size that was asked for.
-  void run(const Int8ConvKernel& kernel, Int8ConvArgs with, Splitter& splitter) const {
+  void run(const Int8ConvKernel& kernel, Int8ConvArgs with, ParallelFor& parallel_for) const {
     Aligned packed(int8_conv_packed_bytes(p, kernel.tile));
     pack_int8_conv(p, w.data(), kernel.tile, packed.data());
-    const size_t bytes = int8_conv_workspace_bytes(kernel, p, splitter.threads());
+    const size_t bytes = int8_conv_workspace_bytes(kernel, p, parallel_for.threads());
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xa5);
     with.weights = packed.data();
     with.workspace = workspace.data();
     with.workspace_bytes = bytes;
-    int8_conv(kernel, p, with, splitter);
+    int8_conv(kernel, p, with, parallel_for);
   }
 
-  std::vector<uint8_t> bytes_of(const Int8ConvKernel& kernel, Splitter& splitter) const {
+  std::vector<uint8_t> bytes_of(const Int8ConvKernel& kernel, ParallelFor& parallel_for) const {
     Guarded<uint8_t> y(residual.size(), 77);
     Int8ConvArgs with = args;
     with.out = y.data();
-    run(kernel, with, splitter);
+    run(kernel, with, parallel_for);
     return y.copy();
   }
 
-  std::vector<float> floats_of(const Int8ConvKernel& kernel, Splitter& splitter) const {
+  std::vector<float> floats_of(const Int8ConvKernel& kernel, ParallelFor& parallel_for) const {
     Guarded<float> y(residual.size(), 77.0f);
     Int8ConvArgs with = args;
     with.out_f32 = y.data();
-    run(kernel, with, splitter);
+    run(kernel, with, parallel_for);
     return y.copy();
   }
 
@@ -179,7 +179,7 @@ inline ConvCase::Draw either(Random& random, int a, int b) {
 
 /// Every kernel that takes the problem gives the expected bytes.
 inline void expect_conv(const ConvCase& c) {
-  SerialSplitter serial;
+  SerialFor serial;
   const std::vector<uint8_t> want = c.expected_bytes();
   int taken = 0;
   for (const Int8ConvKernel& kernel : int8_conv_test_kernels()) {

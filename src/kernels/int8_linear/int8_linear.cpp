@@ -230,23 +230,23 @@ struct Run {
   }
 
   // Few rows: step by step, cut by panels too.
-  void by_panels(Splitter& splitter) const {
+  void by_panels(ParallelFor& parallel_for) const {
     if (problem.m * problem.k <= kSerialPrepare) {
       for (int64_t b = 0; b < blocks.count(); ++b) prepare(b, 0);
     } else {
-      splitter.run(blocks.count(), [&](int64_t b, int thread) { prepare(b, thread); });
+      parallel_for.run(blocks.count(), [&](int64_t b, int thread) { prepare(b, thread); });
     }
     const bool quantized = type == OutputType::kQuantizedRows;
     const Epilogue epilogue = quantized ? as_floats(scratch.floats, 0) : args.epilogue;
     const Tiling tiling(blocks.count(), weights.panel_count,
-                        kernel.rows * quads() * kernel.bytes_per_row_quad, splitter.threads());
-    splitter.run(tiling.tasks(), [&](int64_t t, int) {
+                        kernel.rows * quads() * kernel.bytes_per_row_quad, parallel_for.threads());
+    parallel_for.run(tiling.tasks(), [&](int64_t t, int) {
       compute({tiling.first_block(t), tiling.last_block(t), tiling.first_panel(t), tiling.last_panel(t)},
               epilogue, 0);
     });
     if (!quantized) return;
-    splitter.run(problem.m,
-                 [&](int64_t r, int) { quantize_output(r, scratch.floats + r * scratch.floats_stride); });
+    parallel_for.run(problem.m,
+                     [&](int64_t r, int) { quantize_output(r, scratch.floats + r * scratch.floats_stride); });
   }
 };
 
@@ -295,20 +295,21 @@ size_t int8_linear_workspace_bytes(const Int8LinearKernel& kernel, const Int8Lin
 }
 
 void int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& p, const Int8LinearArgs& args,
-                 Splitter& splitter) {
+                 ParallelFor& parallel_for) {
   const Int8Packed weights = open_int8_packed(args.weights, kernel.tile);
   if (p.m == 0 || p.n == 0) return;
   check(p, args, weights);
   const OutputType type = args.sums != nullptr ? OutputType::kFloat32 : args.epilogue.type;
   Workspace space(args.workspace, args.workspace_bytes);
-  const Scratch scratch(kernel, p, splitter.threads(), type, space);
+  const Scratch scratch(kernel, p, parallel_for.threads(), type, space);
   const QuantizeRowsKernel& quantize =
       choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.m, p.k}, kernel.isa);
   const Run run{kernel, p, args, weights, quantize, scratch, type, RowBlocks(p.m, kernel.rows)};
-  const RowGroups groups = groups_of(kernel, p, splitter.threads());
-  if (groups.count() == 0) return run.by_panels(splitter);
-  splitter.run(groups.count(),
-               [&](int64_t g, int thread) { run.whole_rows(groups.first(g), groups.first(g + 1), thread); });
+  const RowGroups groups = groups_of(kernel, p, parallel_for.threads());
+  if (groups.count() == 0) return run.by_panels(parallel_for);
+  parallel_for.run(groups.count(), [&](int64_t g, int thread) {
+    run.whole_rows(groups.first(g), groups.first(g + 1), thread);
+  });
 }
 
 }  // namespace halftone::kernels

@@ -29,7 +29,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/int8_linear/pack.h"
 
@@ -96,6 +96,6 @@ size_t int8_linear_workspace_bytes(const Int8LinearKernel& kernel, const Int8Lin
 /// arguments do not fit the problem (weights of another shape or tile, a workspace that is too small, both or
 /// neither input).
 void int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& problem, const Int8LinearArgs& args,
-                 Splitter& splitter);
+                 ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

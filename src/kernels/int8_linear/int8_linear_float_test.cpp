@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/int8_linear/test_kernels.h"
 #include "kernels/quantize_rows/quantize_rows.h"
 
@@ -53,7 +53,7 @@ struct Layer {
     a.epilogue.out = out.data();
     a.epilogue.out_stride = p.n;
     a.x_format = format;
-    SerialSplitter serial;
+    SerialFor serial;
     testing::run_int8_linear(kernel, p, a, weights(), serial);
     return out.copy();
   }
@@ -126,7 +126,7 @@ TEST(Int8LinearFloat, WithoutActivationFloatsAreTheSameOnEveryLevel) {
 
 TEST(Int8LinearFloat, Bfloat16IsTheRoundedFloat) {
   const Layer layer({3, 21, 40, 8});
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Int8LinearKernel& kernel : testing::int8_test_kernels()) {
     if (kernel.refuse(layer.p) != nullptr) continue;
     Guarded<uint16_t> out(layer.p.m * layer.p.n);
@@ -171,7 +171,8 @@ TEST(Int8LinearFloat, AnyNumberOfThreadsGivesTheSameRows) {
   for (int64_t m : {200, 61}) {
     const Layer layer({m, 45, 40, 7});
     const int64_t n = layer.p.n;
-    const auto run = [&](const Int8LinearKernel& kernel, int64_t first, int64_t rows, Splitter& splitter) {
+    const auto run = [&](const Int8LinearKernel& kernel, int64_t first, int64_t rows,
+                         ParallelFor& parallel_for) {
       Guarded<uint8_t> out(rows * n);
       Guarded<float> scale(rows);
       Guarded<int32_t> zero(rows);
@@ -183,11 +184,11 @@ TEST(Int8LinearFloat, AnyNumberOfThreadsGivesTheSameRows) {
       args.epilogue.activation = Activation::kGeluErf;
       args.epilogue.out_scale = scale.data();
       args.epilogue.out_zero_point = zero.data();
-      testing::run_int8_linear(kernel, {rows, n, layer.p.k, 7}, args, layer.weights(), splitter);
+      testing::run_int8_linear(kernel, {rows, n, layer.p.k, 7}, args, layer.weights(), parallel_for);
       return std::make_tuple(out.copy(), scale.copy(), zero.copy());
     };
     for (const Int8LinearKernel& kernel : testing::int8_test_kernels()) {
-      SerialSplitter serial;
+      SerialFor serial;
       const auto [out, scale, zero] = run(kernel, 0, m, serial);
       for (int64_t r : {int64_t{0}, int64_t{7}, m / 2, m - 1}) {
         const auto [row, row_scale, row_zero] = run(kernel, r, 1, serial);
@@ -203,7 +204,7 @@ TEST(Int8LinearFloat, AnyNumberOfThreadsGivesTheSameRows) {
   }
 }
 
-// A splitter inside another parallel region has one thread; the workspace was made for more.
+// A ParallelFor inside another parallel region has one thread; the workspace was made for more.
 TEST(Int8LinearFloat, AWorkspaceForMoreThreadsIsEnough) {
   const Int8LinearKernel& kernel = int8_linear_kernels().back();
   for (int64_t m = 1; m < 150; ++m) {
@@ -259,7 +260,7 @@ TEST(Int8LinearFloat, ZeroDenormalAndHugeRowsAreDefined) {
 TEST(Int8LinearFloat, MisalignedAndStridedRowsWork) {
   const Layer layer({6, 20, 50, 7});
   const int64_t m = layer.p.m, n = layer.p.n, k = layer.p.k;
-  SerialSplitter serial;
+  SerialFor serial;
   for (int64_t shift : {1, 3}) {
     Guarded<float> x(m * (k + 7) + shift), out(m * (n + 5) + shift, -3.0f);
     for (int64_t r = 0; r < m; ++r) std::copy_n(layer.x.data() + r * k, k, x.data() + shift + r * (k + 7));
@@ -291,7 +292,7 @@ TEST(Int8LinearFloat, EmptySizesAreDefined) {
 TEST(Int8LinearFloat, ArgumentsThatDoNotFitAreRefused) {
   const Layer layer({3, 20, 16, 8});
   const Int8LinearKernel& kernel = int8_linear_kernels().back();
-  SerialSplitter serial;
+  SerialFor serial;
   testing::Aligned packed(int8_packed_bytes(20, 16, kernel.tile));
   pack_int8_weights(layer.weights(), kernel.tile, packed.data());
   std::vector<float> out(60);

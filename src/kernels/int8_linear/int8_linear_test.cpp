@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/int8_linear/test_kernels.h"
 
@@ -50,7 +50,8 @@ struct Operands {
     return sums;
   }
 
-  std::vector<int32_t> computed(const Int8LinearKernel& kernel, RowFormat format, Splitter& splitter) const {
+  std::vector<int32_t> computed(const Int8LinearKernel& kernel, RowFormat format,
+                                ParallelFor& parallel_for) const {
     Guarded<int32_t> sums(p.m * p.n, 0x55555555);
     Int8LinearArgs args;
     args.q = q.data();
@@ -60,13 +61,13 @@ struct Operands {
     args.x_format = format;
     args.sums = sums.data();
     testing::run_int8_linear(kernel, p, args, {w.data(), p.k, w_scale.data(), p.n, p.k, p.weight_bits},
-                             splitter);
+                             parallel_for);
     return sums.copy();
   }
 };
 
 void expect_exact(const Operands& operands) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (RowFormat format : {RowFormat::kU8, RowFormat::kS8}) {
     const std::vector<int32_t> want = operands.expected(format);
     for (const Int8LinearKernel& kernel : testing::int8_test_kernels()) {
@@ -193,7 +194,7 @@ TEST(Int8Linear, TwoThreadsReallyRun) {
   Random random(4);
   const Operands operands({64, 256, 512, 8}, uniform(random, 0, 255), uniform(random, 0, 255),
                           uniform(random, -128, 127));
-  testing::CountingSplitter witness;
+  testing::CountingParallelFor witness;
   for (int round = 0; round < 200 && witness.threads_seen() < 2; ++round) {
     operands.computed(choose_int8_linear(operands.p, machine_isa()), RowFormat::kU8, witness);
   }

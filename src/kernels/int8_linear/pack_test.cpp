@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 
 namespace halftone::kernels {

@@ -19,15 +19,15 @@ inline std::vector<Int8LinearKernel> int8_test_kernels() {
 
 /// Packs for one kernel and runs it with a workspace of exactly the size that was asked for.
 inline void run_int8_linear(const Int8LinearKernel& kernel, const Int8LinearProblem& p, Int8LinearArgs args,
-                            const Int8Weights& weights, Splitter& splitter) {
+                            const Int8Weights& weights, ParallelFor& parallel_for) {
   Aligned packed(int8_packed_bytes(p.n, p.k, kernel.tile));
   pack_int8_weights(weights, kernel.tile, packed.data());
-  const size_t bytes = int8_linear_workspace_bytes(kernel, p, splitter.threads(), args.epilogue.type);
+  const size_t bytes = int8_linear_workspace_bytes(kernel, p, parallel_for.threads(), args.epilogue.type);
   Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xa5);
   args.weights = packed.data();
   args.workspace = workspace.data();
   args.workspace_bytes = bytes;
-  int8_linear(kernel, p, args, splitter);
+  int8_linear(kernel, p, args, parallel_for);
 }
 
 }  // namespace halftone::kernels::testing

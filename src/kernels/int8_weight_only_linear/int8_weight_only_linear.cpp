@@ -41,7 +41,7 @@ size_t int8_weight_only_workspace_bytes(const Int8WeightOnlyProblem& p, int thre
 }
 
 void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8WeightOnlyProblem& p,
-                             const Fp32LinearArgs& args, Splitter& splitter) {
+                             const Fp32LinearArgs& args, ParallelFor& parallel_for) {
   const PackedPanels weights = open_int8_weight_only(args.weights, kernel.tile_n);
   if (p.m == 0 || p.n == 0) return;
   const Fp32LinearProblem floats{p.m, p.n, p.k};
@@ -60,7 +60,7 @@ void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8Weigh
   } else {
     source.expand = kernel.expand;
   }
-  run_fp32_panels(multiplier, floats, args, source, splitter);
+  run_fp32_panels(multiplier, floats, args, source, parallel_for);
 }
 
 }  // namespace halftone::kernels

@@ -14,7 +14,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 #include "kernels/int8_weight_only_linear/pack.h"
@@ -55,6 +55,6 @@ size_t int8_weight_only_workspace_bytes(const Int8WeightOnlyProblem& problem, in
 /// args.weights is made by pack_int8_weight_only for kernel.tile_n. Allocates nothing. Throws
 /// kInvalidArgument when the arguments do not fit.
 void int8_weight_only_linear(const Int8WeightOnlyKernel& kernel, const Int8WeightOnlyProblem& problem,
-                             const Fp32LinearArgs& args, Splitter& splitter);
+                             const Fp32LinearArgs& args, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/linear_test_support.h"
 #include "kernels/int8_weight_only_linear/kernels.h"
 
@@ -43,24 +43,24 @@ struct Layer {
     for (int64_t i = 0; i < p.n; ++i) scale[i] = 0.001f * static_cast<float>(random.integer(1, 20));
   }
 
-  std::vector<float> run(const Int8WeightOnlyKernel& kernel, Splitter& splitter, Epilogue e = {},
+  std::vector<float> run(const Int8WeightOnlyKernel& kernel, ParallelFor& parallel_for, Epilogue e = {},
                          const uint16_t* halves = nullptr) const {
     Aligned packed(int8_weight_only_packed_bytes(p.n, p.k, kernel.tile_n));
     pack_int8_weight_only({w.data(), p.k, scale.data(), p.n, p.k}, kernel.tile_n, packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
-    const size_t bytes = int8_weight_only_workspace_bytes(p, splitter.threads(), e.type);
+    const size_t bytes = int8_weight_only_workspace_bytes(p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
     e.out = out.data();
     e.out_stride = p.n;
     int8_weight_only_linear(
         kernel, p,
         {halves != nullptr ? nullptr : x.data(), p.k, packed.data(), e, workspace.data(), bytes, halves},
-        splitter);
+        parallel_for);
     return out.copy();
   }
 
   void expect_within_bound() const {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Int8WeightOnlyKernel& kernel : test_kernels()) {
       const std::vector<float> y = run(kernel, serial);
       for (int64_t i = 0; i < p.m; ++i) {
@@ -104,7 +104,7 @@ TEST(Int8WeightOnlyLinear, EdgeSizesAreWithinTheBound) {
 TEST(Int8WeightOnlyLinear, ThreadsEpiloguesAndNanWork) {
   Layer layer({9, 130, 300});
   layer.x[4 * 300 + 299] = NAN;
-  SerialSplitter serial;
+  SerialFor serial;
   ThreadPool pool(2);
   for (const Int8WeightOnlyKernel& kernel : test_kernels()) {
     Epilogue e;
@@ -124,14 +124,14 @@ TEST(Int8WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
     Layer layer({m, 70, 300});
     Guarded<uint16_t> halves(layer.x.size());
     testing::round_to_bfloat16(layer.x, halves);
-    SerialSplitter serial;
+    SerialFor serial;
     for (const Int8WeightOnlyKernel& kernel : test_kernels())
       EXPECT_EQ(layer.run(kernel, serial, {}, halves.data()), layer.run(kernel, serial)) << kernel.name;
   }
 }
 
 TEST(Int8WeightOnlyLinear, EmptySizesAndBadArgumentsAreDefined) {
-  SerialSplitter serial;
+  SerialFor serial;
   for (const Int8WeightOnlyKernel& kernel : test_kernels()) {
     EXPECT_TRUE(Layer({0, 5, 8}).run(kernel, serial).empty());
     EXPECT_TRUE(Layer({3, 0, 8}).run(kernel, serial).empty());

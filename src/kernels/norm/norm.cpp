@@ -48,19 +48,19 @@ size_t norm_workspace_bytes(const NormProblem& problem, int threads, OutputType 
   return count.bytes_needed();
 }
 
-void norm(const NormKernel& kernel, const NormProblem& p, const NormArgs& args, Splitter& splitter) {
+void norm(const NormKernel& kernel, const NormProblem& p, const NormArgs& args, ParallelFor& parallel_for) {
   if (p.rows < 0 || p.k < 0) fail(ErrorCode::kInvalidArgument, "norm: negative size {} x {}", p.rows, p.k);
   if (!(args.eps >= 0.0f)) fail(ErrorCode::kInvalidArgument, "norm: eps is {}", args.eps);
   if (p.rows == 0 || p.k == 0) return;
   const bool direct = args.type == OutputType::kFloat32;
   float* scratch = nullptr;
   if (!direct)
-    scratch = Workspace(args.workspace, args.workspace_bytes).take<float>(splitter.threads() * p.k);
+    scratch = Workspace(args.workspace, args.workspace_bytes).take<float>(parallel_for.threads() * p.k);
   if (!direct && scratch == nullptr) fail(ErrorCode::kInvalidArgument, "norm: this output needs a workspace");
   const QuantizeRowsKernel& quantize =
       choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{p.rows, p.k}, kernel.isa);
   const int64_t per_task = kElementsPerTask / p.k + 1;
-  splitter.run((p.rows + per_task - 1) / per_task, [&](int64_t task, int thread) {
+  parallel_for.run((p.rows + per_task - 1) / per_task, [&](int64_t task, int thread) {
     for (int64_t r = task * per_task; r < p.rows && r < (task + 1) * per_task; ++r) {
       NormRow row{p.kind,   p.k,    args.x + r * args.x_stride, nullptr, nullptr, args.gamma, args.beta,
                   args.eps, nullptr};

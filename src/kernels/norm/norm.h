@@ -17,7 +17,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 
 namespace halftone::kernels {
@@ -79,6 +79,7 @@ size_t norm_workspace_bytes(const NormProblem& problem, int threads, OutputType 
 
 /// Splits over rows. Throws kInvalidArgument for negative sizes, a negative or NaN eps, or a workspace that
 /// is too small.
-void norm(const NormKernel& kernel, const NormProblem& problem, const NormArgs& args, Splitter& splitter);
+void norm(const NormKernel& kernel, const NormProblem& problem, const NormArgs& args,
+          ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 #include "kernels/quantize_rows/quantize_rows.h"
 
@@ -43,7 +43,7 @@ struct Rows {
   }
 
   void expect_within_bound(NormKind kind, int parts) const {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const NormKernel& kernel : testing::runnable(norm_kernels())) {
       Guarded<float> y(m * k, -7.0f), sum(m * k);
       NormArgs a = args(y.data(), parts);
@@ -113,7 +113,7 @@ TEST(Norm, RowsThatAreNotFiniteBecomeNan) {
   for (float bad : {NAN, INFINITY, -INFINITY}) {
     Rows rows(3, 21);
     rows.x[21 + 20] = bad;
-    SerialSplitter serial;
+    SerialFor serial;
     for (const NormKernel& kernel : testing::runnable(norm_kernels())) {
       Guarded<float> y(63);
       norm(kernel, {3, 21, NormKind::kLayer}, rows.args(y.data(), 6), serial);
@@ -163,7 +163,7 @@ TEST(Norm, QuantizedAndBfloat16RowsAreMadeFromTheFloats) {
 }
 
 TEST(Norm, RefusesBadArguments) {
-  SerialSplitter serial;
+  SerialFor serial;
   const Rows rows(1, 4);
   float y[4];
   NormArgs a = rows.args(y, 0);

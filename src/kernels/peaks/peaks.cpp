@@ -12,20 +12,20 @@ namespace halftone::kernels {
 #ifdef HALFTONE_X86
 namespace {
 
-double multiply_peak(Splitter& splitter, int rounds, int64_t (*spin)(int64_t)) {
+double multiply_peak(ParallelFor& parallel_for, int rounds, int64_t (*spin)(int64_t)) {
   constexpr int64_t kSteps = 64 * 600;  // about 0.2 ms: short enough to fit between two interruptions
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     std::atomic<int64_t> products{0};
-    const double start = seconds(splitter.threads());
-    splitter.run(splitter.threads(), [&](int64_t, int) { products += spin(kSteps); });
-    best =
-        std::max(best, static_cast<double>(products.load()) / (seconds(splitter.threads()) - start) * 1e-9);
+    const double start = seconds(parallel_for.threads());
+    parallel_for.run(parallel_for.threads(), [&](int64_t, int) { products += spin(kSteps); });
+    best = std::max(best,
+                    static_cast<double>(products.load()) / (seconds(parallel_for.threads()) - start) * 1e-9);
   }
   return best;
 }
 
-double read_peak(Splitter& splitter, int rounds) {
+double read_peak(ParallelFor& parallel_for, int rounds) {
   constexpr int64_t kBytes = int64_t{192} << 20, kPieces = 96;
   const std::unique_ptr<void, void (*)(void*)> buffer(std::aligned_alloc(64, kBytes), std::free);
   std::memset(buffer.get(), 1, kBytes);
@@ -36,13 +36,13 @@ double read_peak(Splitter& splitter, int rounds) {
   double best = 0;
   for (int round = 0; round < rounds; ++round) {
     for (int64_t group = 0; group < kPieces / kGroup; ++group) {
-      const double start = seconds(splitter.threads());
-      splitter.run(kGroup, [&](int64_t i, int) {
+      const double start = seconds(parallel_for.threads());
+      parallel_for.run(kGroup, [&](int64_t i, int) {
         const char* at = static_cast<const char*>(buffer.get()) + (group * kGroup + i) * (kBytes / kPieces);
         sink += read_memory(at, kBytes / kPieces);
       });
       best = std::max(best, static_cast<double>(kGroup * (kBytes / kPieces)) /
-                                (seconds(splitter.threads()) - start) * 1e-9);
+                                (seconds(parallel_for.threads()) - start) * 1e-9);
     }
   }
   return best;
@@ -59,27 +59,27 @@ Peaks larger(const Peaks& a, const Peaks& b) {
 }
 
 #ifdef HALFTONE_X86
-Peaks measure_peaks(Splitter& splitter, int rounds, Isa isa) {
+Peaks measure_peaks(ParallelFor& parallel_for, int rounds, Isa isa) {
   Peaks peaks;
   if (isa < Isa::kAvx2) return peaks;
-  peaks.chain_gmac = multiply_peak(splitter, rounds * 20, spin_chain_avx2);
-  peaks.deep2_gmac = multiply_peak(splitter, rounds * 20, spin_deep2_avx2);
-  peaks.deep8_gmac = multiply_peak(splitter, rounds * 20, spin_deep8_avx2);
+  peaks.chain_gmac = multiply_peak(parallel_for, rounds * 20, spin_chain_avx2);
+  peaks.deep2_gmac = multiply_peak(parallel_for, rounds * 20, spin_deep2_avx2);
+  peaks.deep8_gmac = multiply_peak(parallel_for, rounds * 20, spin_deep8_avx2);
   if (isa == Isa::kAvx512Vnni) {
-    peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_vnni_avx512vnni);
+    peaks.exact8_gmac = multiply_peak(parallel_for, rounds * 20, spin_vnni_avx512vnni);
     peaks.exact7_gmac = peaks.int4_gmac = peaks.exact8_gmac;
-    peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx512vnni);
+    peaks.fma_gmac = multiply_peak(parallel_for, rounds * 20, spin_fma_avx512vnni);
   } else {
-    peaks.exact8_gmac = multiply_peak(splitter, rounds * 20, spin_exact8_avx2);
+    peaks.exact8_gmac = multiply_peak(parallel_for, rounds * 20, spin_exact8_avx2);
     peaks.exact7_gmac = peaks.chain_gmac;
     peaks.int4_gmac = peaks.deep8_gmac;
-    peaks.fma_gmac = multiply_peak(splitter, rounds * 20, spin_fma_avx2);
+    peaks.fma_gmac = multiply_peak(parallel_for, rounds * 20, spin_fma_avx2);
   }
-  peaks.read_gbs = read_peak(splitter, rounds);
+  peaks.read_gbs = read_peak(parallel_for, rounds);
   return peaks;
 }
 #else
-Peaks measure_peaks(Splitter&, int, Isa) {
+Peaks measure_peaks(ParallelFor&, int, Isa) {
   return {};
 }
 #endif

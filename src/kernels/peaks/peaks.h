@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 
 namespace halftone::kernels {
 
@@ -24,10 +24,10 @@ struct Peaks {
 /// The larger of each.
 Peaks larger(const Peaks& a, const Peaks& b);
 
-/// Best of `rounds` short rounds on all threads of the splitter, with the sequences of the kernels at `isa`.
+/// Best of `rounds` short rounds on all threads of the ParallelFor, with the sequences of the kernels at `isa`.
 /// All are 0 without AVX2: not measured.
 /// Takes about 20 ms a round and 192 MB while it runs.
-Peaks measure_peaks(Splitter& splitter, int rounds, Isa isa = active_isa());
+Peaks measure_peaks(ParallelFor& parallel_for, int rounds, Isa isa = active_isa());
 
 // Compiled for their level; each runs `steps` steps (a multiple of 64) of the sequence and returns the
 // products it made.

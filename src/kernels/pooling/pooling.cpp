@@ -78,7 +78,7 @@ std::span<const PoolKernel> pool_kernels() {
   return kPoolTable;
 }
 
-void pool(const PoolKernel& kernel, const PoolProblem& p, const PoolArgs& args, Splitter& splitter) {
+void pool(const PoolKernel& kernel, const PoolProblem& p, const PoolArgs& args, ParallelFor& parallel_for) {
   check_pool(p, args);
   const int64_t rows = p.batch * p.out[0] * p.out[1];
   if (rows == 0 || p.out[2] == 0 || p.channels == 0) return;
@@ -86,7 +86,7 @@ void pool(const PoolKernel& kernel, const PoolProblem& p, const PoolArgs& args, 
       kernel, p, args, {p.in[1] * p.in[2] * args.x_stride, p.in[2] * args.x_stride, args.x_stride}};
   const int64_t block = rows < kFewRows ? std::min(kChannelsATime, p.channels) : p.channels;
   const int64_t blocks = (p.channels + block - 1) / block;
-  splitter.run(rows * blocks, [&](int64_t task, int) {
+  parallel_for.run(rows * blocks, [&](int64_t task, int) {
     const int64_t channel = task % blocks * block;
     work.run(task / blocks, channel, std::min(block, p.channels - channel));
   });

@@ -12,7 +12,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/conv/conv_shape.h"
 
 namespace halftone::kernels {
@@ -67,6 +67,7 @@ struct PoolArgs {
 
 /// Split over rows of output pixels, or over channels where those are few. Allocates nothing. Throws
 /// kInvalidArgument for sizes that are negative and runs that leave the input or are too few.
-void pool(const PoolKernel& kernel, const PoolProblem& problem, const PoolArgs& args, Splitter& splitter);
+void pool(const PoolKernel& kernel, const PoolProblem& problem, const PoolArgs& args,
+          ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 
 namespace halftone::kernels {
@@ -94,7 +94,7 @@ TEST(Pooling, EveryKernelGivesTheSameBits) {
       random.fill_normal(x);
       for (const PoolKernel& kernel : testing::runnable(pool_kernels())) {
         Guarded<float> y(c.out_elements(), -7.0f);
-        SerialSplitter serial;
+        SerialFor serial;
         pool(kernel, c.problem, c.args(x.data(), y.data()), serial);
         const int64_t rows = c.problem.batch * c.problem.out[0] * c.problem.out[1];
         for (int64_t row = 0; row < rows; ++row) {
@@ -118,7 +118,7 @@ TEST(Pooling, ThreadsChangeNothing) {
          200};
   Guarded<float> x(c.in_elements()), one(200), four(200);
   random.fill_normal(x);
-  SerialSplitter serial;
+  SerialFor serial;
   ThreadPool threads(4);
   for (const PoolKernel& kernel : testing::runnable(pool_kernels())) {
     pool(kernel, c.problem, c.args(x.data(), one.data()), serial);
@@ -136,7 +136,7 @@ TEST(Pooling, NanWinsAndEmptyWindowsHaveValues) {
                    {{{0, 1, 1}}, {{0, 1, 1}}, {{0, 3, 3}}},
                    9,
                    9};
-      SerialSplitter serial;
+      SerialFor serial;
       pool(kernel, c.problem, c.args(x.data(), y.data()), serial);
       for (int64_t i = 0; i < 9; ++i) EXPECT_EQ(std::isnan(y[i]), i == 4) << kernel.name;
     }
@@ -145,7 +145,7 @@ TEST(Pooling, NanWinsAndEmptyWindowsHaveValues) {
                {{{0, 1, 1}}, {{0, 1, 1}}, {{0, 0, 1}}},
                9,
                9};
-    SerialSplitter serial;
+    SerialFor serial;
     pool(kernel, empty.problem, empty.args(x.data(), y.data()), serial);
     EXPECT_EQ(y[0], -INFINITY);
     empty.problem.kind = PoolKind::kMean;
@@ -156,7 +156,7 @@ TEST(Pooling, NanWinsAndEmptyWindowsHaveValues) {
 
 TEST(Pooling, RefusesRunsThatLeaveTheInput) {
   const PoolKernel& kernel = pool_kernels().back();
-  SerialSplitter serial;
+  SerialFor serial;
   float x[4] = {}, y[4] = {};
   for (const PoolRun& run : {PoolRun{-1, 1, 1}, PoolRun{1, 2, 1}, PoolRun{0, -1, 1}, PoolRun{0, 1, 0}}) {
     const Case c{

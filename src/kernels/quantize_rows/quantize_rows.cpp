@@ -27,12 +27,12 @@ std::span<const QuantizeRowsKernel> quantize_rows_kernels() {
 }
 
 void quantize_rows(const QuantizeRowsKernel& kernel, const QuantizeRowsProblem& problem,
-                   const QuantizeRowsArgs& args, Splitter& splitter) {
+                   const QuantizeRowsArgs& args, ParallelFor& parallel_for) {
   if (problem.rows < 0 || problem.k < 0) {
     fail(ErrorCode::kInvalidArgument, "quantize_rows: negative size {} x {}", problem.rows, problem.k);
   }
   const int64_t per_task = kElementsPerTask / (problem.k + 1) + 1;
-  splitter.run((problem.rows + per_task - 1) / per_task, [&](int64_t task, int) {
+  parallel_for.run((problem.rows + per_task - 1) / per_task, [&](int64_t task, int) {
     for (int64_t r = task * per_task; r < problem.rows && r < (task + 1) * per_task; ++r) {
       const RowScale s =
           kernel.row(args.x + r * args.x_stride, problem.k, args.format, args.q + r * args.q_stride);

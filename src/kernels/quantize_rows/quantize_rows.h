@@ -22,7 +22,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 #include "kernels/common/epilogue.h"
 
 namespace halftone::kernels {
@@ -63,6 +63,6 @@ struct QuantizeRowsArgs {
 
 /// Quantizes problem.rows rows, split over rows. Throws kInvalidArgument for negative sizes.
 void quantize_rows(const QuantizeRowsKernel& kernel, const QuantizeRowsProblem& problem,
-                   const QuantizeRowsArgs& args, Splitter& splitter);
+                   const QuantizeRowsArgs& args, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

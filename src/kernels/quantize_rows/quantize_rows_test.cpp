@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/kernel_table.h"
 #include "kernels/common/test_support.h"
 
@@ -127,7 +127,7 @@ TEST(QuantizeRows, RowsAreSplitAndStridesKept) {
   Random random(3);
   random.fill_normal(x);
   ThreadPool pool(3);
-  SerialSplitter serial;
+  SerialFor serial;
   for (const auto& kernel : testing::runnable(quantize_rows_kernels())) {
     Guarded<uint8_t> q1(kRows * kStride, 7), q2(kRows * kStride, 7);
     Guarded<float> s1(kRows), s2(kRows);

@@ -25,12 +25,12 @@ class QuantizedOutput {
   }
 
   /// From scratch to `e`, if it is kQuantizedRows.
-  void finish(const Epilogue& e, Isa isa, Splitter& splitter) const {
+  void finish(const Epilogue& e, Isa isa, ParallelFor& parallel_for) const {
     if (e.type != OutputType::kQuantizedRows) return;
     quantize_rows(choose_kernel(quantize_rows_kernels(), QuantizeRowsProblem{m_, n_}, isa), {m_, n_},
                   {floats_, n_, static_cast<uint8_t*>(e.out), e.out_stride, e.out_scale, e.out_zero_point,
                    e.row_format},
-                  splitter);
+                  parallel_for);
   }
 
  private:

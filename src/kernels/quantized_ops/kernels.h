@@ -30,7 +30,7 @@ struct LerpPixel {
 };
 
 /// Pixels of a box that the kernels can sum in 32 bits.
-inline constexpr int64_t kMostPoolPixels = int64_t{1} << 23;
+inline constexpr int64_t kMaxPoolPixels = int64_t{1} << 23;
 
 void quantize_scalar(const float* x, uint8_t* y, int64_t count, const QuantTarget& target);
 void dequantize_scalar(const uint8_t* x, float* y, int64_t count, const QuantParams& params, bool is_signed);

@@ -31,10 +31,10 @@ int64_t image_pixels(const ConvExtent& e) {
 
 // Splits the rows of the output (its last dimension): each(image, depth, height, first pixel).
 template <typename Each>
-void split_output_rows(const QuantizedImages& m, Splitter& splitter, Each each) {
+void split_output_rows(const QuantizedImages& m, ParallelFor& parallel_for, Each each) {
   const int64_t rows = m.batch * m.out[0] * m.out[1];
   const int64_t many = std::max<int64_t>(1, kImagePiece / std::max<int64_t>(1, m.out[2] * m.channels));
-  splitter.run((rows + many - 1) / many, [&](int64_t t, int) {
+  parallel_for.run((rows + many - 1) / many, [&](int64_t t, int) {
     for (int64_t r = t * many; r < std::min(rows, (t + 1) * many); ++r)
       each(r / m.out[1] / m.out[0], r / m.out[1] % m.out[0], r % m.out[1], r * m.out[2]);
   });
@@ -80,8 +80,8 @@ void check_window(const char* operation, const QuantizedImages& m, const PoolWin
       fail(ErrorCode::kInvalidArgument, "{}: kernel {}, stride {}, padding {}, dilation {}", operation,
            w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]);
     pixels *= std::min(w.kernel[d], m.in[d]);
-    if (pixels > kMostPoolPixels)
-      fail(ErrorCode::kInvalidArgument, "{}: a window has more than {} pixels", operation, kMostPoolPixels);
+    if (pixels > kMaxPoolPixels)
+      fail(ErrorCode::kInvalidArgument, "{}: a window has more than {} pixels", operation, kMaxPoolPixels);
   }
 }
 
@@ -91,9 +91,9 @@ float average_multiplier(const QuantizedImages& m, int64_t divisor) {
 
 // Calls each(pixel, its ranges) for all output pixels, with range(dimension, output).
 template <typename Range, typename Each>
-void for_pool_pixels(const QuantizedImages& m, const ConvExtent& dilation, Splitter& splitter, Range range,
-                     Each each) {
-  split_output_rows(m, splitter, [&](int64_t image, int64_t d, int64_t h, int64_t first) {
+void for_pool_pixels(const QuantizedImages& m, const ConvExtent& dilation, ParallelFor& parallel_for,
+                     Range range, Each each) {
+  split_output_rows(m, parallel_for, [&](int64_t image, int64_t d, int64_t h, int64_t first) {
     PoolRange ranges[kConvDims] = {range(0, d), range(1, h), {}};
     for (int64_t w = 0; w < m.out[2]; ++w) {
       ranges[2] = range(2, w);
@@ -133,9 +133,9 @@ LerpSource source_linear(int64_t o, int64_t in, int64_t out, double scale, bool 
 }
 
 void interpolate_nearest(const QuantizedOpsKernel& kernel, const QuantizedImages& m, bool exact,
-                         const std::array<double, kConvDims>& scale, Splitter& splitter) {
+                         const std::array<double, kConvDims>& scale, ParallelFor& parallel_for) {
   const bool copy = m.from == m.to.params && m.to.lo == 0 && m.to.hi == 255;
-  split_output_rows(m, splitter, [&](int64_t image, int64_t d, int64_t h, int64_t pixel) {
+  split_output_rows(m, parallel_for, [&](int64_t image, int64_t d, int64_t h, int64_t pixel) {
     const int64_t z = source_nearest(d, m.in[0], m.out[0], scale[0], exact);
     const int64_t row =
         (image * m.in[0] + z) * m.in[1] + source_nearest(h, m.in[1], m.out[1], scale[1], exact);
@@ -155,14 +155,14 @@ void interpolate_nearest(const QuantizedOpsKernel& kernel, const QuantizedImages
 }  // namespace
 
 void quantize_to_channels_last(const QuantizedOpsKernel& kernel, const QuantizeImages& m,
-                               const QuantTarget& target, Splitter& splitter) {
+                               const QuantTarget& target, ParallelFor& parallel_for) {
   check_quant_target("quantize", target);
   if (m.batch < 0 || m.channels < 0 || m.pixels < 0 || m.y_stride < m.channels)
     fail(ErrorCode::kInvalidArgument, "quantize: {} images of {} channels and {} pixels, {} apart", m.batch,
          m.channels, m.pixels, m.y_stride);
   const int64_t each = std::max<int64_t>(64, kImagePiece / std::max<int64_t>(1, m.channels));
   const int64_t pieces = (m.pixels + each - 1) / each;
-  splitter.run(m.batch * pieces, [&](int64_t t, int) {
+  parallel_for.run(m.batch * pieces, [&](int64_t t, int) {
     const int64_t image = t / pieces, first = t % pieces * each;
     kernel.quantize_to_channels_last(m.x + image * m.channels * m.pixels + first, m.pixels,
                                      m.y + (image * m.pixels + first) * m.y_stride, m.y_stride, m.channels,
@@ -185,7 +185,7 @@ int64_t pool_output(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int
 }
 
 void quantized_max_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& m, const PoolWindow& w,
-                        Splitter& splitter) {
+                        ParallelFor& parallel_for) {
   check_window("quantized max pool", m, w);
   if (m.from != m.to.params)
     fail(ErrorCode::kInvalidArgument,
@@ -193,19 +193,19 @@ void quantized_max_pool(const QuantizedOpsKernel& kernel, const QuantizedImages&
   const auto range = [&](int d, int64_t o) {
     return inside(o, m.in[d], w.kernel[d], w.stride[d], w.pad[d], w.dilation[d]);
   };
-  for_pool_pixels(m, w.dilation, splitter, range,
+  for_pool_pixels(m, w.dilation, parallel_for, range,
                   [&](const PoolPixel& pixel, const ConvExtent&) { kernel.max_pool(pixel); });
 }
 
 void quantized_average_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& m, const PoolWindow& w,
-                            AverageDivisor divisor, Splitter& splitter) {
+                            AverageDivisor divisor, ParallelFor& parallel_for) {
   check_window("quantized average pool", m, w);
   if (w.dilation != ConvExtent{1, 1, 1} || divisor.override_with < 0)
     fail(ErrorCode::kInvalidArgument, "quantized average pool: it takes no dilation and no negative divisor");
   const auto range = [&](int d, int64_t o) {
     return inside(o, m.in[d], w.kernel[d], w.stride[d], w.pad[d], 1);
   };
-  for_pool_pixels(m, w.dilation, splitter, range, [&](PoolPixel& pixel, const ConvExtent& o) {
+  for_pool_pixels(m, w.dilation, parallel_for, range, [&](PoolPixel& pixel, const ConvExtent& o) {
     int64_t by = divisor.override_with;
     if (by == 0 && divisor.count_include_pad) {
       by = 1;  // padding counts, but not what lies beyond it
@@ -222,20 +222,20 @@ void quantized_average_pool(const QuantizedOpsKernel& kernel, const QuantizedIma
 }
 
 void quantized_adaptive_average_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& m,
-                                     Splitter& splitter) {
+                                     ParallelFor& parallel_for) {
   check_images("quantized adaptive average pool", m);
   int64_t pixels = 1;
   for (int d = 0; d < kConvDims; ++d) {
     pixels *= m.in[d] / m.out[d] + 2;
-    if (pixels > kMostPoolPixels)
+    if (pixels > kMaxPoolPixels)
       fail(ErrorCode::kInvalidArgument, "quantized adaptive average pool: a window has more than {} pixels",
-           kMostPoolPixels);
+           kMaxPoolPixels);
   }
   const auto range = [&](int d, int64_t o) {
     const int64_t first = o * m.in[d] / m.out[d];
     return PoolRange{first, ((o + 1) * m.in[d] + m.out[d] - 1) / m.out[d] - first};
   };
-  for_pool_pixels(m, {1, 1, 1}, splitter, range, [&](PoolPixel& pixel, const ConvExtent&) {
+  for_pool_pixels(m, {1, 1, 1}, parallel_for, range, [&](PoolPixel& pixel, const ConvExtent&) {
     pixel.multiplier = average_multiplier(m, image_pixels(pixel.count));
     kernel.average_pool(pixel);
   });
@@ -250,19 +250,19 @@ int64_t source_nearest(int64_t o, int64_t in, int64_t out, double scale, bool ex
 }
 
 void quantized_interpolate(const QuantizedOpsKernel& kernel, const QuantizedImages& m, Interpolation mode,
-                           const std::array<double, kConvDims>& scale, Splitter& splitter) {
+                           const std::array<double, kConvDims>& scale, ParallelFor& parallel_for) {
   check_images("quantized interpolate", m);
   for (const double s : scale)
     if (!(s >= 0.0) || !std::isfinite(s))
       fail(ErrorCode::kInvalidArgument, "quantized interpolate: the scale factor is {}", s);
   if (mode == Interpolation::kNearest || mode == Interpolation::kNearestExact)
-    return interpolate_nearest(kernel, m, mode == Interpolation::kNearestExact, scale, splitter);
+    return interpolate_nearest(kernel, m, mode == Interpolation::kNearestExact, scale, parallel_for);
   if (m.in[0] != 1 || m.out[0] != 1)
     fail(ErrorCode::kInvalidArgument, "quantized interpolate: bilinear takes images without depth, not {}",
          m.in[0]);
   const bool aligned = mode == Interpolation::kBilinearAlignedCorners;
   const float multiplier = m.from.scale / m.to.params.scale;
-  split_output_rows(m, splitter, [&](int64_t image, int64_t, int64_t h, int64_t pixel) {
+  split_output_rows(m, parallel_for, [&](int64_t image, int64_t, int64_t h, int64_t pixel) {
     const LerpSource v = source_linear(h, m.in[1], m.out[1], scale[1], aligned);
     const uint8_t* above = m.x + (image * m.in[1] + v.first) * m.in[2] * m.x_stride;
     const uint8_t* below = m.x + (image * m.in[1] + v.second) * m.in[2] * m.x_stride;

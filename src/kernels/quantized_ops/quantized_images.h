@@ -26,7 +26,7 @@ struct QuantizeImages {
   int64_t batch = 0, channels = 0, pixels = 0;
 };
 void quantize_to_channels_last(const QuantizedOpsKernel& kernel, const QuantizeImages& images,
-                               const QuantTarget& target, Splitter& splitter);
+                               const QuantTarget& target, ParallelFor& parallel_for);
 
 /// x [batch][in][x_stride], y [batch][out][y_stride] of `channels` bytes, u8. All functions below throw
 /// kInvalidArgument for negative sizes, strides below the channels, and parameters out of range.
@@ -60,13 +60,13 @@ int64_t pool_output(int64_t in, int64_t kernel, int64_t stride, int64_t pad, int
 
 /// `images.from` and `images.to.params` must be equal. A window without pixels gives `to.lo`.
 void quantized_max_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
-                        const PoolWindow& window, Splitter& splitter);
+                        const PoolWindow& window, ParallelFor& parallel_for);
 void quantized_average_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
-                            const PoolWindow& window, AverageDivisor divisor, Splitter& splitter);
+                            const PoolWindow& window, AverageDivisor divisor, ParallelFor& parallel_for);
 /// Output o of a dimension averages input [o · in / out, ceil((o + 1) · in / out)); out = 1 is the global
 /// average.
 void quantized_adaptive_average_pool(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
-                                     Splitter& splitter);
+                                     ParallelFor& parallel_for);
 
 enum class Interpolation { kNearest, kNearestExact, kBilinear, kBilinearAlignedCorners };
 
@@ -74,7 +74,7 @@ enum class Interpolation { kNearest, kNearestExact, kBilinear, kBilinearAlignedC
 /// a 1d linear has height 1.
 void quantized_interpolate(const QuantizedOpsKernel& kernel, const QuantizedImages& images,
                            Interpolation mode, const std::array<double, kConvDims>& scale,
-                           Splitter& splitter);
+                           ParallelFor& parallel_for);
 
 /// Which input element nearest interpolation takes for output `o`.
 int64_t source_nearest(int64_t o, int64_t in, int64_t out, double scale, bool exact);

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/quantized_ops/test_formulas.h"
 
 namespace halftone::kernels {
@@ -42,7 +42,7 @@ struct ImageCase {
   // Runs on every kernel and compares with want(n, {d, h, w}, channel); bytes between pixels stay.
   template <typename Run, typename Want>
   void expect(Run run, Want want) {
-    SerialSplitter serial;
+    SerialFor serial;
     for (const QuantizedOpsKernel& kernel : testing::runnable(quantized_ops_kernels())) {
       for (int64_t i = 0; i < y.size(); ++i) y[i] = 0xee;
       run(kernel, serial);
@@ -99,7 +99,7 @@ TEST(QuantizedImages, MaxPool) {
         ImageCase c(2, channels, in, pooled(in, w, ceil_mode), 1);
         c.m.to.lo = 20;
         c.m.to.hi = 240;
-        c.expect([&](const QuantizedOpsKernel& k, Splitter& s) { quantized_max_pool(k, c.m, w, s); },
+        c.expect([&](const QuantizedOpsKernel& k, ParallelFor& s) { quantized_max_pool(k, c.m, w, s); },
                  [&](int64_t n, const ConvExtent& o, int64_t channel) {
                    int most = 0;
                    c.for_window(n, o, channel, w, [&](uint8_t q) { most = std::max<int>(most, q); });
@@ -119,7 +119,7 @@ TEST(QuantizedImages, AveragePoolDividesAsTorchDoes) {
       ImageCase c(2, 37, in, pooled(in, w, true), 2);
       c.m.to.params = {0.03f, 90};
       c.expect(
-          [&](const QuantizedOpsKernel& k, Splitter& s) { quantized_average_pool(k, c.m, w, divisor, s); },
+          [&](const QuantizedOpsKernel& k, ParallelFor& s) { quantized_average_pool(k, c.m, w, divisor, s); },
           [&](int64_t n, const ConvExtent& o, int64_t channel) {
             int sum = 0, pixels = 0;
             c.for_window(n, o, channel, w, [&](uint8_t q) { sum += q - 17, ++pixels; });
@@ -145,20 +145,19 @@ TEST(QuantizedImages, AdaptiveAndGlobalAverage) {
   for (const ConvExtent& out : {ConvExtent{1, 1, 1}, {1, 3, 5}, {2, 7, 18}, {3, 20, 2}}) {
     for (int64_t channels : {5, 32, 65}) {
       ImageCase c(2, channels, {3, 17, 18}, out, 3);
-      c.expect([&](const QuantizedOpsKernel& k, Splitter& s) { quantized_adaptive_average_pool(k, c.m, s); },
-               [&](int64_t n, const ConvExtent& o, int64_t channel) {
-                 int64_t first[3], last[3], sum = 0, pixels = 0;
-                 for (int d = 0; d < 3; ++d) {
-                   first[d] = static_cast<int64_t>(std::floor(double(o[d] * c.m.in[d]) / double(out[d])));
-                   last[d] = static_cast<int64_t>(std::ceil(double((o[d] + 1) * c.m.in[d]) / double(out[d])));
-                 }
-                 for (int64_t d = first[0]; d < last[0]; ++d)
-                   for (int64_t h = first[1]; h < last[1]; ++h)
-                     for (int64_t w = first[2]; w < last[2]; ++w, ++pixels)
-                       sum += c.at(n, d, h, w, channel) - 17;
-                 return rounded_byte(static_cast<float>(sum) * static_cast<float>(1.0 / double(pixels)),
-                                     c.m.to);
-               });
+      c.expect(
+          [&](const QuantizedOpsKernel& k, ParallelFor& s) { quantized_adaptive_average_pool(k, c.m, s); },
+          [&](int64_t n, const ConvExtent& o, int64_t channel) {
+            int64_t first[3], last[3], sum = 0, pixels = 0;
+            for (int d = 0; d < 3; ++d) {
+              first[d] = static_cast<int64_t>(std::floor(double(o[d] * c.m.in[d]) / double(out[d])));
+              last[d] = static_cast<int64_t>(std::ceil(double((o[d] + 1) * c.m.in[d]) / double(out[d])));
+            }
+            for (int64_t d = first[0]; d < last[0]; ++d)
+              for (int64_t h = first[1]; h < last[1]; ++h)
+                for (int64_t w = first[2]; w < last[2]; ++w, ++pixels) sum += c.at(n, d, h, w, channel) - 17;
+            return rounded_byte(static_cast<float>(sum) * static_cast<float>(1.0 / double(pixels)), c.m.to);
+          });
       if (HasFatalFailure()) return;
     }
   }
@@ -167,7 +166,7 @@ TEST(QuantizedImages, AdaptiveAndGlobalAverage) {
 TEST(QuantizedImages, AverageOfMoreThanSixteenBitsHold) {
   ImageCase c(1, 33, {1, 40, 40}, {1, 1, 1}, 4);
   for (int64_t i = 0; i < c.x.size(); ++i) c.x[i] = 255;
-  c.expect([&](const QuantizedOpsKernel& k, Splitter& s) { quantized_adaptive_average_pool(k, c.m, s); },
+  c.expect([&](const QuantizedOpsKernel& k, ParallelFor& s) { quantized_adaptive_average_pool(k, c.m, s); },
            [&](int64_t, const ConvExtent&, int64_t) { return uint8_t{255}; });
 }
 
@@ -178,7 +177,7 @@ TEST(QuantizedImages, Nearest) {
         ImageCase c(2, 35, {1, 5, 7}, out, 5);
         c.m.to.params = params;
         c.expect(
-            [&](const QuantizedOpsKernel& k, Splitter& s) {
+            [&](const QuantizedOpsKernel& k, ParallelFor& s) {
               quantized_interpolate(k, c.m, exact ? Interpolation::kNearestExact : Interpolation::kNearest,
                                     {0, 0, 0}, s);
             },
@@ -210,7 +209,7 @@ TEST(QuantizedImages, Bilinear) {
         return std::max(0.0f, in / size * (static_cast<float>(o) + 0.5f) - 0.5f);
       };
       c.expect(
-          [&](const QuantizedOpsKernel& k, Splitter& s) {
+          [&](const QuantizedOpsKernel& k, ParallelFor& s) {
             quantized_interpolate(k, c.m,
                                   aligned ? Interpolation::kBilinearAlignedCorners : Interpolation::kBilinear,
                                   {0, 0, 0}, s);
@@ -234,7 +233,7 @@ TEST(QuantizedImages, Bilinear) {
 
 TEST(QuantizedImages, QuantizeToChannelsLast) {
   Random random(7);
-  SerialSplitter serial;
+  SerialFor serial;
   for (const QuantizedOpsKernel& kernel : testing::runnable(quantized_ops_kernels())) {
     for (int64_t channels : {1, 3, 20}) {
       for (int64_t pixels : {1, 63, 64, 65, 3000}) {
@@ -265,7 +264,7 @@ TEST(QuantizedImages, PoolOutputSizes) {
 }
 
 TEST(QuantizedImages, BadArgumentsAreRefused) {
-  SerialSplitter serial;
+  SerialFor serial;
   const QuantizedOpsKernel& kernel = choose_quantized_ops();
   ImageCase c(1, 4, {1, 4, 4}, {1, 4, 4}, 8);
   const auto refused = [&](auto change) {

@@ -30,10 +30,10 @@ constexpr QuantizedOpsKernel kQuantizedOpsTable[] = {
 
 constexpr int64_t kQuantizedPiece = 32768;  // bytes: a few microseconds
 
-void split_elements(const char* operation, int64_t count, Splitter& splitter,
+void split_elements(const char* operation, int64_t count, ParallelFor& parallel_for,
                     const std::function<void(int64_t at, int64_t count)>& piece) {
   if (count < 0) fail(ErrorCode::kInvalidArgument, "{}: negative count {}", operation, count);
-  splitter.run((count + kQuantizedPiece - 1) / kQuantizedPiece, [&](int64_t i, int) {
+  parallel_for.run((count + kQuantizedPiece - 1) / kQuantizedPiece, [&](int64_t i, int) {
     piece(i * kQuantizedPiece, std::min(kQuantizedPiece, count - i * kQuantizedPiece));
   });
 }
@@ -61,43 +61,43 @@ const QuantizedOpsKernel& choose_quantized_ops(Isa isa) {
 }
 
 void quantize_all(const QuantizedOpsKernel& kernel, const float* x, uint8_t* y, int64_t count,
-                  const QuantTarget& target, Splitter& splitter) {
+                  const QuantTarget& target, ParallelFor& parallel_for) {
   check_quant_target("quantize", target);
-  split_elements("quantize", count, splitter,
+  split_elements("quantize", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.quantize(x + at, y + at, n, target); });
 }
 
 void dequantize_all(const QuantizedOpsKernel& kernel, const uint8_t* x, float* y, int64_t count,
-                    const QuantParams& params, bool is_signed, Splitter& splitter) {
+                    const QuantParams& params, bool is_signed, ParallelFor& parallel_for) {
   check_quant_params("dequantize", params, is_signed);
-  split_elements("dequantize", count, splitter,
+  split_elements("dequantize", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.dequantize(x + at, y + at, n, params, is_signed); });
 }
 
 void quantized_add(const QuantizedOpsKernel& kernel, const QuantizedPair& pair, uint8_t* y, int64_t count,
-                   const QuantTarget& target, Splitter& splitter) {
+                   const QuantTarget& target, ParallelFor& parallel_for) {
   check_pair("quantized add", pair, target);
-  split_elements("quantized add", count, splitter,
+  split_elements("quantized add", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.add(pair_at(pair, at), y + at, n, target); });
 }
 
 void quantized_mul(const QuantizedOpsKernel& kernel, const QuantizedPair& pair, uint8_t* y, int64_t count,
-                   const QuantTarget& target, Splitter& splitter) {
+                   const QuantTarget& target, ParallelFor& parallel_for) {
   check_pair("quantized mul", pair, target);
-  split_elements("quantized mul", count, splitter,
+  split_elements("quantized mul", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.mul(pair_at(pair, at), y + at, n, target); });
 }
 
 void quantized_clamp(const QuantizedOpsKernel& kernel, const uint8_t* x, uint8_t* y, int64_t count,
-                     uint8_t lo, uint8_t hi, Splitter& splitter) {
+                     uint8_t lo, uint8_t hi, ParallelFor& parallel_for) {
   if (lo > hi) fail(ErrorCode::kInvalidArgument, "quantized clamp: the limits are {} and {}", lo, hi);
-  split_elements("quantized clamp", count, splitter,
+  split_elements("quantized clamp", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.clamp(x + at, y + at, n, lo, hi); });
 }
 
 void quantized_lookup(const QuantizedOpsKernel& kernel, const uint8_t* x, uint8_t* y, int64_t count,
-                      const uint8_t* table, Splitter& splitter) {
-  split_elements("quantized lookup", count, splitter,
+                      const uint8_t* table, ParallelFor& parallel_for) {
+  split_elements("quantized lookup", count, parallel_for,
                  [&](int64_t at, int64_t n) { kernel.lookup(x + at, y + at, n, table); });
 }
 
@@ -115,7 +115,7 @@ void make_quantized_table(const std::function<float(float)>& function, const Qua
 }
 
 void requantize_rows(const QuantizedOpsKernel& kernel, const RequantizeRows& rows, const QuantParams& from,
-                     const QuantTarget& to, Splitter& splitter) {
+                     const QuantTarget& to, ParallelFor& parallel_for) {
   check_quant_params("requantize", from, to.is_signed);
   check_quant_target("requantize", to);
   if (rows.rows < 0 || rows.count < 0 ||
@@ -125,7 +125,7 @@ void requantize_rows(const QuantizedOpsKernel& kernel, const RequantizeRows& row
   const bool whole_range = to.is_signed ? to.lo == -128 && to.hi == 127 : to.lo == 0 && to.hi == 255;
   const bool copy = from == to.params && whole_range;
   const int64_t each = std::max<int64_t>(1, kQuantizedPiece / std::max<int64_t>(1, rows.count));
-  splitter.run((rows.rows + each - 1) / each, [&](int64_t t, int) {
+  parallel_for.run((rows.rows + each - 1) / each, [&](int64_t t, int) {
     for (int64_t r = t * each; r < std::min(rows.rows, (t + 1) * each); ++r) {
       const uint8_t* x = rows.x + r * rows.x_stride;
       uint8_t* y = rows.y + r * rows.y_stride;

@@ -22,7 +22,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 
 namespace halftone::kernels {
 
@@ -79,17 +79,17 @@ const QuantizedOpsKernel& choose_quantized_ops(Isa isa = active_isa());
 /// Each splits `count` elements into pieces. All throw kInvalidArgument for a negative count, a scale that is
 /// not finite and at least FLT_MIN, and zero points or limits outside of the byte's range.
 void quantize_all(const QuantizedOpsKernel& kernel, const float* x, uint8_t* y, int64_t count,
-                  const QuantTarget& target, Splitter& splitter);
+                  const QuantTarget& target, ParallelFor& parallel_for);
 void dequantize_all(const QuantizedOpsKernel& kernel, const uint8_t* x, float* y, int64_t count,
-                    const QuantParams& params, bool is_signed, Splitter& splitter);
+                    const QuantParams& params, bool is_signed, ParallelFor& parallel_for);
 void quantized_add(const QuantizedOpsKernel& kernel, const QuantizedPair& pair, uint8_t* y, int64_t count,
-                   const QuantTarget& target, Splitter& splitter);
+                   const QuantTarget& target, ParallelFor& parallel_for);
 void quantized_mul(const QuantizedOpsKernel& kernel, const QuantizedPair& pair, uint8_t* y, int64_t count,
-                   const QuantTarget& target, Splitter& splitter);
+                   const QuantTarget& target, ParallelFor& parallel_for);
 void quantized_clamp(const QuantizedOpsKernel& kernel, const uint8_t* x, uint8_t* y, int64_t count,
-                     uint8_t lo, uint8_t hi, Splitter& splitter);
+                     uint8_t lo, uint8_t hi, ParallelFor& parallel_for);
 void quantized_lookup(const QuantizedOpsKernel& kernel, const uint8_t* x, uint8_t* y, int64_t count,
-                      const uint8_t* table, Splitter& splitter);
+                      const uint8_t* table, ParallelFor& parallel_for);
 
 /// table[q] = quantize(function(dequantize(q))) for all 256 bytes, in float.
 void make_quantized_table(const std::function<float(float)>& function, const QuantParams& from,
@@ -106,6 +106,6 @@ struct RequantizeRows {
   int64_t count = 0;
 };
 void requantize_rows(const QuantizedOpsKernel& kernel, const RequantizeRows& rows, const QuantParams& from,
-                     const QuantTarget& to, Splitter& splitter);
+                     const QuantTarget& to, ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

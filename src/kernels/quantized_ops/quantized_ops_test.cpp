@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/quantized_ops/test_formulas.h"
 
 namespace halftone::kernels {
@@ -37,7 +37,7 @@ TEST(QuantizedOps, TableIsWellFormed) {
 
 TEST(QuantizedOps, QuantizeRoundsToNearestEvenAndClamps) {
   Random random(1);
-  SerialSplitter serial;
+  SerialFor serial;
   for_each_kernel([&](const QuantizedOpsKernel& kernel) {
     for (const QuantTarget& target : some_targets()) {
       for (int64_t count : kCounts) {
@@ -57,7 +57,7 @@ TEST(QuantizedOps, QuantizeIsDefinedForEveryFloat) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   const std::vector<float> odd = {kInf,   -kInf, std::nanf(""), 3.4e38f, -3.4e38f,
                                   1e-40f, -0.0f, 2.2e9f,        -2.2e9f};
-  SerialSplitter serial;
+  SerialFor serial;
   for_each_kernel([&](const QuantizedOpsKernel& kernel) {
     for (const QuantTarget& target : some_targets()) {
       std::vector<uint8_t> y(odd.size());
@@ -71,7 +71,7 @@ TEST(QuantizedOps, QuantizeIsDefinedForEveryFloat) {
 }
 
 TEST(QuantizedOps, DequantizeEveryByte) {
-  SerialSplitter serial;
+  SerialFor serial;
   for_each_kernel([&](const QuantizedOpsKernel& kernel) {
     for (const QuantTarget& target : some_targets()) {
       for (int64_t count : {256, 251, 3}) {
@@ -87,7 +87,7 @@ TEST(QuantizedOps, DequantizeEveryByte) {
 }
 
 TEST(QuantizedOps, AddAndMulOfEveryPairOfBytes) {
-  SerialSplitter serial;
+  SerialFor serial;
   Guarded<uint8_t> a(65536 + 5), b(a.size()), y(a.size());
   for (int64_t i = 0; i < a.size(); ++i) {
     a[i] = static_cast<uint8_t>(i);
@@ -112,7 +112,7 @@ TEST(QuantizedOps, AddAndMulOfEveryPairOfBytes) {
 
 TEST(QuantizedOps, TheResultMayTakeAnInputsPlace) {
   Random random(2);
-  SerialSplitter serial;
+  SerialFor serial;
   for_each_kernel([&](const QuantizedOpsKernel& kernel) {
     Guarded<uint8_t> a(77), b(77), y(77);
     testing::fill_bytes(a, random);
@@ -127,7 +127,7 @@ TEST(QuantizedOps, TheResultMayTakeAnInputsPlace) {
 
 TEST(QuantizedOps, RequantizedRowsMakeAConcatenation) {
   Random random(3);
-  SerialSplitter serial;
+  SerialFor serial;
   for_each_kernel([&](const QuantizedOpsKernel& kernel) {
     for (const auto& [first, second] : {std::pair<int64_t, int64_t>{3, 40}, {32, 64}, {1, 1}}) {
       const int64_t rows = 6, all = first + second;
@@ -149,7 +149,7 @@ TEST(QuantizedOps, RequantizedRowsMakeAConcatenation) {
 
 TEST(QuantizedOps, ClampAndLookup) {
   Random random(4);
-  SerialSplitter serial;
+  SerialFor serial;
   const QuantTarget to{{1.0f / 256, 0}};
   const QuantParams from{0.06f, 120};
   const auto sigmoid = [](float x) { return 1.0f / (1.0f + std::exp(-x)); };
@@ -169,7 +169,7 @@ TEST(QuantizedOps, ClampAndLookup) {
 }
 
 TEST(QuantizedOps, TwoThreadsReallyRun) {
-  testing::CountingSplitter witness;
+  testing::CountingParallelFor witness;
   std::vector<uint8_t> x(1 << 20, 3), y(x.size());
   quantized_clamp(choose_quantized_ops(), x.data(), y.data(), 1 << 20, 5, 9, witness);
   EXPECT_EQ(witness.threads_seen(), 2u);
@@ -177,7 +177,7 @@ TEST(QuantizedOps, TwoThreadsReallyRun) {
 }
 
 TEST(QuantizedOps, BadArgumentsAreRefused) {
-  SerialSplitter serial;
+  SerialFor serial;
   const QuantizedOpsKernel& kernel = choose_quantized_ops();
   float x = 0;
   uint8_t y = 0;

@@ -26,11 +26,11 @@ std::span<const SoftmaxKernel> softmax_kernels() {
 }
 
 void softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& p, const SoftmaxArgs& args,
-             Splitter& splitter) {
+             ParallelFor& parallel_for) {
   if (p.rows < 0 || p.k < 0) fail(ErrorCode::kInvalidArgument, "softmax: negative size {} x {}", p.rows, p.k);
   if (p.k == 0) return;
   const int64_t per_task = kElementsPerTask / p.k + 1;
-  splitter.run((p.rows + per_task - 1) / per_task, [&](int64_t task, int) {
+  parallel_for.run((p.rows + per_task - 1) / per_task, [&](int64_t task, int) {
     for (int64_t r = task * per_task; r < p.rows && r < (task + 1) * per_task; ++r) {
       const float* mask = args.mask != nullptr ? args.mask + r * args.mask_stride : nullptr;
       kernel.row(args.x + r * args.x_stride, mask, args.scale, p.k, args.y + r * args.y_stride);

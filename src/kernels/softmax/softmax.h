@@ -12,7 +12,7 @@
 #include <span>
 
 #include "cpu/isa.h"
-#include "cpu/splitter.h"
+#include "cpu/parallel_for.h"
 
 namespace halftone::kernels {
 
@@ -45,6 +45,6 @@ struct SoftmaxArgs {
 
 /// Splits over rows. Throws kInvalidArgument for negative sizes.
 void softmax(const SoftmaxKernel& kernel, const SoftmaxProblem& problem, const SoftmaxArgs& args,
-             Splitter& splitter);
+             ParallelFor& parallel_for);
 
 }  // namespace halftone::kernels

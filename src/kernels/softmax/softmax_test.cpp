@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "cpu/thread_pool.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 #include "kernels/common/test_support.h"
 
 namespace halftone::kernels {

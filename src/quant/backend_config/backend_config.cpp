@@ -1,10 +1,10 @@
 // BackendConfig: patterns and their configs, as text and JSON.
-#include "halftone/backend_config.h"
+#include "halftone/ptq/backend_config.h"
 
 #include <algorithm>
 
 #include "base/errors.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 #include "quant/backend_config/config_json.h"
 
 namespace halftone {

@@ -1,4 +1,4 @@
-#include "halftone/backend_config.h"
+#include "halftone/ptq/backend_config.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <iterator>
 #include <string>
 
-#include "halftone/backend_config.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
+#include "halftone/ptq/backend_config.h"
 
 namespace {
 

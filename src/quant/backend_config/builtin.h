@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/backend_config.h"
+#include "halftone/ptq/backend_config.h"
 
 namespace halftone::backend_config {
 

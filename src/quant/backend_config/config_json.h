@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "halftone/backend_config.h"
+#include "halftone/ptq/backend_config.h"
 
 namespace halftone::backend_config {
 

@@ -79,8 +79,8 @@ DTypeWithConstraints read_constraints(const JsonCursor& place) {
 
 /// A whole number without a point: Python's configs have integers there.
 backend_config::Json bound_json(double value) {
-  constexpr double kMost = 1e15;
-  if (std::abs(value) < kMost && value == std::trunc(value)) return static_cast<int64_t>(value);
+  constexpr double kMax = 1e15;
+  if (std::abs(value) < kMax && value == std::trunc(value)) return static_cast<int64_t>(value);
   return value;
 }
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/backend_config.h"
+#include "halftone/ptq/backend_config.h"
 
 namespace halftone {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/quant_config.h"
+#include "halftone/quant/config.h"
 
 namespace halftone {
 

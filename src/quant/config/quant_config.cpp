@@ -1,11 +1,10 @@
 // QuantConfig: a type name and canonical fields.
-#include "halftone/quant_config.h"
-
 #include <nlohmann/json.hpp>
 
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "halftone/quant/config.h"
 #include "quant/config/builtin_fields.h"
 #include "quant/config/config_types.h"
 

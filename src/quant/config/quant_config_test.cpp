@@ -1,11 +1,10 @@
-#include "halftone/quant_config.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
 
 #include "base/expect_error.h"
+#include "halftone/quant/config.h"
 #include "quant/config/config_types.h"
 
 namespace halftone {
@@ -112,7 +111,7 @@ TEST(Schemes, UnknownNameListsTheKnownAndTheNearest) {
   EXPECT_THAT(message, HasSubstr("unknown scheme \"int8w0\" (did you mean \"int8wo\"?)"));
   for (const Scheme& scheme : schemes()) EXPECT_THAT(message, HasSubstr(scheme.names.front()));
   EXPECT_THAT(refusal([] { QuantConfig("autoquant"); }, ErrorCode::kUnsupported),
-              AllOf(HasSubstr("no config"), HasSubstr("halftone/autoquant.h"),
+              AllOf(HasSubstr("no config"), HasSubstr("halftone/tune/autoquant.h"),
                     HasSubstr("halftone autoquant MODEL")));
   for (const SchemeWithoutConfig& scheme : schemes_without_config()) {
     const std::string reason = refusal([&] { QuantConfig{scheme.name}; }, ErrorCode::kUnsupported);

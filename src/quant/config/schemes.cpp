@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/scheme_table.h"
-#include "halftone/quant_config.h"
+#include "halftone/quant/config.h"
 
 namespace halftone {
 

@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
-#include "halftone/quantize.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/graph/test_models.h"
 
 namespace halftone {

@@ -1,5 +1,5 @@
 // diagnose(): the error of each layer, from runs of the model with one layer quantized at a time.
-#include "halftone/diagnose.h"
+#include "halftone/quant/diagnose.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "base/errors.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/graph/diagnose_difference.h"
 #include "quant/graph/find_layers.h"
 

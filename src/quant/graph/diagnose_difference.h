@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/diagnose.h"
+#include "halftone/quant/diagnose.h"
 
 namespace halftone {
 

@@ -1,4 +1,4 @@
-#include "halftone/diagnose.h"
+#include "halftone/quant/diagnose.h"
 
 #include <ATen/ops/eye.h>
 #include <ATen/ops/randint.h>

@@ -7,8 +7,8 @@
 #include <unordered_set>
 
 #include "graph/mutation.h"
+#include "quant/graph/match_layer.h"
 #include "quant/graph/quantized_node.h"
-#include "quant/graph/spelling.h"
 #include "quant/graph/weight_view.h"
 
 namespace halftone {
@@ -46,7 +46,7 @@ class Finder {
   std::vector<GraphLayer> run() {
     for (const auto& node : module_.graph().nodes()) {
       add_quantized(*node);
-      if (const auto spelled = try_spelling(*node)) add_node(*node, *spelled);
+      if (const auto matched = try_match_layer(*node)) add_node(*node, *matched);
       add_subgraphs(*node, nullptr, node->target());
     }
     for (size_t i = 0; i < layers_.size(); ++i) {
@@ -71,52 +71,51 @@ class Finder {
     return place->second;
   }
 
-  void add_use(size_t index, Node& node, const SpelledNode& spelled, const std::string& obstacle) {
+  void add_use(size_t index, Node& node, const MatchedLayer& matched, const std::string& obstacle) {
     if (obstacle.empty()) {
-      layers_[index].uses.push_back({&node, spelled.spelling});
-      if (!spelled.convolution.empty()) layers_[index].state.convolution = spelled.convolution;
+      layers_[index].uses.push_back({&node, matched.form});
+      if (!matched.convolution.empty()) layers_[index].state.convolution = matched.convolution;
     } else if (obstacles_[index].empty()) {
       obstacles_[index] = obstacle;
     }
   }
 
   /// A convolution: all of its weight, and only if nothing is between the stored tensor and the node.
-  void add_convolution(Node& node, const SpelledNode& spelled, const WeightView& view) {
+  void add_convolution(Node& node, const MatchedLayer& matched, const WeightView& view) {
     if (view.tensor.dim() < 3) return;
     const at::Tensor matrix = view.tensor.flatten(1);
-    std::string obstacle = spelled.obstacle;
+    std::string obstacle = matched.obstacle;
     if (obstacle.empty() && view.expanded) obstacle = "its weight is repeated";
     if (obstacle.empty()) obstacle = weight_obstacle(view, matrix);
-    GraphLayer layer = describe(view, matrix, spelled.kind);
+    GraphLayer layer = describe(view, matrix, matched.kind);
     layer.weight = view.tensor;
-    add_use(layer_at(key_of(view.tensor, view.dtype, spelled.kind), node, std::move(layer)), node, spelled,
+    add_use(layer_at(key_of(view.tensor, view.dtype, matched.kind), node, std::move(layer)), node, matched,
             obstacle);
   }
 
-  void add_node(Node& node, const SpelledNode& spelled) {
-    const Node* producer = spelled.weight != nullptr ? spelled.weight->producer() : nullptr;
+  void add_node(Node& node, const MatchedLayer& matched) {
+    const Node* producer = matched.weight != nullptr ? matched.weight->producer() : nullptr;
     if (producer != nullptr && try_quantized_node(*producer))
       return;  // a convolution that is quantized already
-    auto view = tracer_.trace(spelled.weight);
-    if (!view) return add_computed(node, spelled);
+    auto view = tracer_.trace(matched.weight);
+    if (!view) return add_computed(node, matched);
     if (!c10::isFloatingType(view->dtype) || !view->tensor.is_floating_point()) return;
-    if (spelled.spelling == Spelling::kConvolution) return add_convolution(node, spelled, *view);
-    std::string obstacle = spelled.obstacle;
+    if (matched.form == LinearForm::kConvolution) return add_convolution(node, matched, *view);
+    std::string obstacle = matched.obstacle;
     at::Tensor matrix = view->tensor;
-    const bool conv_of_one =
-        spelled.spelling == Spelling::kConv1d && matrix.dim() == 3 && matrix.size(2) == 1;
+    const bool conv_of_one = matched.form == LinearForm::kConv1d && matrix.dim() == 3 && matrix.size(2) == 1;
     if (conv_of_one) matrix = matrix.squeeze(2);
     if (matrix.dim() == 1) return;  // a product with a vector
     if (matrix.dim() != 2) {
       if (obstacle.empty()) obstacle = fmt::format("its weight has {} dimensions", matrix.dim());
       matrix = matrix.flatten(1);
-    } else if (spelled.transposed) {
+    } else if (matched.transposed) {
       matrix = matrix.t();
     }
     if (view->expanded != node.is("aten::bmm") && obstacle.empty()) obstacle = "its weight is repeated";
     if (obstacle.empty()) obstacle = weight_obstacle(*view, matrix);
-    add_use(layer_at(key_of(matrix, view->dtype, spelled.kind), node, describe(*view, matrix, spelled.kind)),
-            node, spelled, obstacle);
+    add_use(layer_at(key_of(matrix, view->dtype, matched.kind), node, describe(*view, matrix, matched.kind)),
+            node, matched, obstacle);
   }
 
   std::string weight_obstacle(const WeightView& view, const at::Tensor& matrix) const {
@@ -138,23 +137,23 @@ class Finder {
   }
 
   /// A weight that the graph computes from stored tensors only: reported, not quantized.
-  void add_computed(Node& node, const SpelledNode& spelled) {
-    const auto root = tracer_.constant_root(spelled.weight);
-    if (!root || !spelled.weight->meta() || !c10::isFloatingType(spelled.weight->meta()->dtype)) return;
-    const auto& sizes = spelled.weight->meta()->sizes;
+  void add_computed(Node& node, const MatchedLayer& matched) {
+    const auto root = tracer_.constant_root(matched.weight);
+    if (!root || !matched.weight->meta() || !c10::isFloatingType(matched.weight->meta()->dtype)) return;
+    const auto& sizes = matched.weight->meta()->sizes;
     if (sizes.size() != 2 || !sizes[0].is_constant() || !sizes[1].is_constant()) return;
-    const Node* producer = spelled.weight->producer();
+    const Node* producer = matched.weight->producer();
     GraphLayer layer;
-    layer.info = {layer_of_tensor(part_name(input(*root).target, "weight")), std::string(spelled.kind),
+    layer.info = {layer_of_tensor(part_name(input(*root).target, "weight")), std::string(matched.kind),
                   sizes[0].constant(), sizes[1].constant()};
-    if (spelled.transposed) std::swap(layer.info.n, layer.info.k);
+    if (matched.transposed) std::swap(layer.info.n, layer.info.k);
     layer.bytes =
-        layer.info.n * layer.info.k * static_cast<int64_t>(c10::elementSize(spelled.weight->meta()->dtype));
-    const WeightKey key{spelled.weight, 0, {}, {}, spelled.weight->meta()->dtype, layer.info.kind};
+        layer.info.n * layer.info.k * static_cast<int64_t>(c10::elementSize(matched.weight->meta()->dtype));
+    const WeightKey key{matched.weight, 0, {}, {}, matched.weight->meta()->dtype, layer.info.kind};
     const std::string obstacle = producer != nullptr
                                      ? fmt::format("its weight is computed by {}", producer->target())
                                      : "the model holds no tensor for its weight";
-    add_use(layer_at(key, node, std::move(layer)), node, spelled, obstacle);
+    add_use(layer_at(key, node, std::move(layer)), node, matched, obstacle);
   }
 
   void add_quantized(Node& node) {
@@ -193,7 +192,7 @@ class Finder {
       if (graph == nullptr || *graph == nullptr) continue;
       for (const auto& inner : (*graph)->nodes()) {
         add_subgraphs(*inner, &operands, builtin);
-        if (const auto spelled = try_spelling(*inner)) add_inner(*inner, *spelled, operands, builtin);
+        if (const auto matched = try_match_layer(*inner)) add_inner(*inner, *matched, operands, builtin);
       }
     }
   }
@@ -210,15 +209,15 @@ class Finder {
     return value != nullptr && value->index() < outer->size() ? (*outer)[value->index()] : nullptr;
   }
 
-  void add_inner(Node& node, const SpelledNode& spelled, const Operands& operands,
+  void add_inner(Node& node, const MatchedLayer& matched, const Operands& operands,
                  const std::string& builtin) {
-    const Value* weight = resolve(spelled.weight, &operands);
+    const Value* weight = resolve(matched.weight, &operands);
     const auto view = weight != nullptr ? tracer_.trace(weight) : std::nullopt;
     if (!view || !view->tensor.is_floating_point() || view->tensor.dim() != 2 || view->expanded) return;
-    SpelledNode inner = spelled;
+    MatchedLayer inner = matched;
     // Which way round the weight is stands in the subgraph; for the report its stored form is as good.
-    const WeightKey key = key_of(view->tensor, view->dtype, spelled.kind);
-    add_use(layer_at(key, node, describe(*view, view->tensor, spelled.kind)), node, inner,
+    const WeightKey key = key_of(view->tensor, view->dtype, matched.kind);
+    add_use(layer_at(key, node, describe(*view, view->tensor, matched.kind)), node, inner,
             fmt::format("it stands inside a graph of {}", builtin));
   }
 

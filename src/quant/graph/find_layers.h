@@ -6,19 +6,19 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "halftone/quantize.h"
-#include "quant/report/layer_chooser.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/quantize.h"
+#include "quant/select/layer_chooser.h"
 
 namespace halftone {
 
 /// How a node writes a linear down; decides which operands it has and what stands around the new node.
 /// kConvolution: the node stays, and only its weight is stored in fewer bits.
-enum class Spelling { kLinear, kAddmm, kMatmul, kConv1d, kConvolution, kEmbedding };
+enum class LinearForm { kLinear, kAddmm, kMatmul, kConv1d, kConvolution, kEmbedding };
 
 struct LayerUse {
   Node* node = nullptr;
-  Spelling spelling = Spelling::kLinear;
+  LinearForm form = LinearForm::kLinear;
 };
 
 /// One weight, and all nodes that use it in the same way.

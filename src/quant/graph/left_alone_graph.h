@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "quant/report/left_alone.h"
+#include "halftone/graph/graph_module.h"
+#include "quant/select/left_alone.h"
 
 namespace halftone {
 

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 #include "quant/graph/test_models.h"
 
 namespace halftone {

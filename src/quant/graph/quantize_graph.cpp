@@ -9,13 +9,13 @@
 #include <tuple>
 
 #include "base/errors.h"
-#include "halftone/graph_module.h"
-#include "halftone/quantize.h"
-#include "halftone/weight_format.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/quantize.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/graph/find_layers.h"
 #include "quant/graph/left_alone_graph.h"
 #include "quant/graph/rewrite_layer.h"
-#include "quant/report/layer_chooser.h"
+#include "quant/select/layer_chooser.h"
 
 namespace halftone {
 namespace {

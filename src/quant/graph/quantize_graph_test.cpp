@@ -10,7 +10,7 @@
 #include <ctime>
 
 #include "graph/test_support.h"
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/graph/test_models.h"
 #include "quant/weight/refusing_config_test_support.h"

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "halftone/graph.h"
-#include "halftone/quantize.h"
+#include "halftone/graph/graph.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 

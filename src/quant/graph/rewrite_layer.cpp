@@ -58,29 +58,29 @@ bool is_row(const Value& bias, int64_t n) {
 class Rewriter {
  public:
   Rewriter(Graph& graph, const LayerUse& use, const PlacedWeight& weight)
-      : graph_(graph), node_(*use.node), spelling_(use.spelling), weight_(weight) {}
+      : graph_(graph), node_(*use.node), form_(use.form), weight_(weight) {}
 
   void run() {
-    if (spelling_ == Spelling::kConvolution) return restore_weight();
+    if (form_ == LinearForm::kConvolution) return restore_weight();
     Value* result = nullptr;
     const auto meta = with_contiguous_strides(node_.output()->meta());
-    switch (spelling_) {
-      case Spelling::kEmbedding:
+    switch (form_) {
+      case LinearForm::kEmbedding:
         result =
             append(weight_.weight.format->embedding_op(weight_.weight), operand("indices"), nullptr, meta);
         break;
-      case Spelling::kConvolution:  // above
+      case LinearForm::kConvolution:  // above
         break;
-      case Spelling::kConv1d:
+      case LinearForm::kConv1d:
         result = rewrite_conv();
         break;
-      case Spelling::kLinear:
+      case LinearForm::kLinear:
         result = linear(operand("input"), optional_operand("bias"), meta);
         break;
-      case Spelling::kAddmm:
+      case LinearForm::kAddmm:
         result = linear(operand("mat1"), operand("self"), meta);
         break;
-      case Spelling::kMatmul:
+      case LinearForm::kMatmul:
         result = linear(operand("self"), nullptr, meta);
         break;
     }
@@ -149,7 +149,7 @@ class Rewriter {
 
   Graph& graph_;
   Node& node_;
-  Spelling spelling_;
+  LinearForm form_;
   const PlacedWeight& weight_;
 };
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "halftone/weight_format.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/graph/find_layers.h"
 
 namespace halftone {

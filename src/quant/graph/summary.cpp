@@ -1,5 +1,5 @@
 // summarize(): layers, totals, inputs and outputs of a model.
-#include "halftone/summary.h"
+#include "halftone/cli/summary.h"
 
 #include <fmt/format.h>
 

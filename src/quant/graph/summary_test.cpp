@@ -1,4 +1,4 @@
-#include "halftone/summary.h"
+#include "halftone/cli/summary.h"
 
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "graph/test_support.h"
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 #include "quant/graph/test_models.h"
 
 namespace halftone {

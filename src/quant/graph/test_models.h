@@ -8,7 +8,7 @@
 #include <string>
 
 #include "graph/test_support.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone {
 

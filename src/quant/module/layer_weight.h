@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 
 namespace halftone {
 

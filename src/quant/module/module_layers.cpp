@@ -8,8 +8,8 @@
 
 #include "base/errors.h"
 #include "graph/dtype_text.h"
-#include "halftone/quantized_tensor.h"
-#include "quant/report/left_alone.h"
+#include "halftone/quant/quantized_tensor.h"
+#include "quant/select/left_alone.h"
 
 namespace halftone {
 namespace {

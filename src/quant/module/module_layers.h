@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 
 namespace halftone {
 

@@ -7,10 +7,10 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 #include "quant/module/module_layers.h"
-#include "quant/report/layer_chooser.h"
-#include "quant/report/left_alone.h"
+#include "quant/select/layer_chooser.h"
+#include "quant/select/left_alone.h"
 
 namespace halftone {
 namespace {

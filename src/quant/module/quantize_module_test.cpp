@@ -13,7 +13,7 @@
 #include <torch/optim/sgd.h>
 #include <torch/serialize.h>
 
-#include "halftone/quantize.h"
+#include "halftone/quant/quantize.h"
 #include "quant/module/test_support.h"
 
 namespace halftone {

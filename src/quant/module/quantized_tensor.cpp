@@ -1,5 +1,5 @@
 // Quantized weights as tensors without storage, with their parts attached.
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 
 #include <ATen/core/grad_mode.h>
 #include <c10/core/TensorImpl.h>

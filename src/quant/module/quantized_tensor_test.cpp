@@ -1,4 +1,4 @@
-#include "halftone/quantized_tensor.h"
+#include "halftone/quant/quantized_tensor.h"
 
 #include <c10/core/InferenceMode.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "graph/test_support.h"
-#include "halftone/error.h"
-#include "halftone/quantized_tensor.h"
-#include "halftone/weight_format.h"
+#include "halftone/base/error.h"
+#include "halftone/quant/quantized_tensor.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 

@@ -1,4 +1,4 @@
-#include "halftone/observer.h"
+#include "halftone/ptq/observer.h"
 
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
@@ -12,7 +12,7 @@
 #include <functional>
 #include <limits>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

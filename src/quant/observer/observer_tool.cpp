@@ -5,9 +5,9 @@
 
 #include <cstdio>
 
-#include "halftone/error.h"
-#include "halftone/observer.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/ptq/observer.h"
 
 namespace {
 

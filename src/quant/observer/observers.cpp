@@ -11,7 +11,7 @@
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "halftone/observer.h"
+#include "halftone/ptq/observer.h"
 #include "quant/observer/histogram.h"
 
 namespace halftone {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "halftone/observer.h"
+#include "halftone/ptq/observer.h"
 
 namespace halftone {
 namespace {

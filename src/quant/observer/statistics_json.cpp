@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "halftone/observer.h"
+#include "halftone/ptq/observer.h"
 #include "quant/backend_config/config_json.h"
 #include "quant/qconfig/observer_json.h"
 

@@ -1,7 +1,7 @@
 // C++ modules write a linear as a product with a transposed weight; patterns know it as aten::linear.
 #pragma once
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::ptq {
 

@@ -12,7 +12,7 @@
 #include "graph/text_names.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
-#include "quant/ptq/plan.h"
+#include "quant/ptq/ptq_state.h"
 #include "quant/ptq/quantize_weight.h"
 
 namespace halftone {
@@ -30,29 +30,29 @@ std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::Scalar
   return meta;
 }
 
-/// Carries a plan out on a copy of the prepared model.
+/// Carries a state out on a copy of the prepared model.
 class Converter {
  public:
-  Converter(const PtqPlan& plan, const ConvertOptions& options)
-      : plan_(plan), options_(options), module_(plan.module->clone()), graph_(module_->mutable_graph()) {
+  Converter(const PtqState& state, const ConvertOptions& options)
+      : state_(state), options_(options), module_(state.module->clone()), graph_(module_->mutable_graph()) {
     int64_t position = 0;
     for (const auto& node : graph_.nodes()) order_[node.get()] = position++;
     order_[&graph_.return_node()] = position;
   }
 
   ConvertResult run() {
-    for (const PlannedMatch& match : plan_.matches) report_.patterns.push_back(match.info);
-    report_.folded = plan_.folded;
+    for (const PlannedMatch& match : state_.matches) report_.patterns.push_back(match.info);
+    report_.folded = state_.folded;
     // Everything that can fail because of what was observed comes first.
-    for (const ObservedPoint& point : plan_.points) {
+    for (const ObservedPoint& point : state_.points) {
       if (point.observer) qparams_.emplace(*point.observer, qparams_of(point));
     }
-    for (size_t i = 0; i < plan_.matches.size(); ++i) {
-      if (plan_.matches[i].info.quantized && plan_.matches[i].quantizes_weight) convert_weight(i);
+    for (size_t i = 0; i < state_.matches.size(); ++i) {
+      if (state_.matches[i].info.quantized && state_.matches[i].quantizes_weight) convert_weight(i);
     }
     // Results first: readers with a wish of their own then take it from what the result became.
     for (const bool outputs : {true, false}) {
-      for (const ObservedPoint& point : plan_.points) {
+      for (const ObservedPoint& point : state_.points) {
         if (point.is_output == outputs) convert_point(point);
       }
     }
@@ -67,7 +67,7 @@ class Converter {
 
  private:
   QParams qparams_of(const ObservedPoint& point) const {
-    const Observer& observer = *plan_.observers[*point.observer];
+    const Observer& observer = *state_.observers[*point.observer];
     if (observer.config().kind != ObserverKind::kFixed && !observer.has_seen())
       fail(ErrorCode::kState, "{} was never observed: calibrate() with data that reaches it",
            describe_value(*point.value));
@@ -121,7 +121,7 @@ class Converter {
 
   Value* insert_pair(const ObservedPoint& point, Value* value, Node* before, const Source& source) {
     const QParams& qparams = qparams_.at(*point.observer);
-    const ObserverConfig& config = plan_.observers[*point.observer]->config();
+    const ObserverConfig& config = state_.observers[*point.observer]->config();
     const auto scale = static_cast<double>(qparams.scale.item<float>());
     const auto zero_point = qparams.zero_point.item<int64_t>();
     const auto [least, largest] = value_range(config, options_.whole_dtype);
@@ -150,7 +150,7 @@ class Converter {
   }
 
   void convert_weight(size_t index) {
-    const PlannedMatch& planned = plan_.matches[index];
+    const PlannedMatch& planned = state_.matches[index];
     Node* node = copied(*planned.match.root->root);
     const ObserverConfig& config = planned.qconfig->weight;
     const std::string name = name_of_constant(*node, "weight");
@@ -191,21 +191,22 @@ class Converter {
   }
 
   void list_float_operations() {
-    std::unordered_map<const Unit*, const PlannedMatch*> owners;
-    for (const PlannedMatch& match : plan_.matches) {
-      for (const Unit* unit : match.match.units) owners[unit] = &match;
+    std::unordered_map<const FusedOp*, const PlannedMatch*> owners;
+    for (const PlannedMatch& match : state_.matches) {
+      for (const FusedOp* fused_op : match.match.fused_ops) owners[fused_op] = &match;
     }
-    for (const auto& unit : plan_.units->units()) {
-      const auto owner = owners.find(unit.get());
+    for (const auto& fused_op : state_.fused_ops->fused_ops()) {
+      const auto owner = owners.find(fused_op.get());
       if (owner != owners.end() && owner->second->info.quantized) continue;
-      if (unit->nodes.back()->outputs().empty() || !plan_.floats.contains(unit->output()->name())) continue;
+      if (fused_op->nodes.back()->outputs().empty() || !state_.floats.contains(fused_op->output()->name()))
+        continue;
       report_.float_operations.push_back(
-          {unit->output()->name(), unit->root->target(), unit->layer,
+          {fused_op->output()->name(), fused_op->root->target(), fused_op->layer,
            owner != owners.end() ? owner->second->info.reason : "no pattern of the backend config takes it"});
     }
   }
 
-  const PtqPlan& plan_;
+  const PtqState& state_;
   const ConvertOptions& options_;
   std::shared_ptr<GraphModule> module_;
   const std::vector<std::string> written_ = mutated_tensor_names(module_->graph());
@@ -221,12 +222,12 @@ class Converter {
 }  // namespace ptq
 
 ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options) {
-  const PtqPlan& plan = PtqAccess::plan(prepared);
+  const PtqState& state = PtqAccess::state(prepared);
   try {
-    return ptq::Converter(plan, options).run();
+    return ptq::Converter(state, options).run();
   } catch (const Error& error) {
-    if (plan.module->name.empty()) throw;
-    throw error.with_context(plan.module->name);
+    if (state.module->name.empty()) throw;
+    throw error.with_context(state.module->name);
   }
 }
 

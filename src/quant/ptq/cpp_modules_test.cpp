@@ -3,7 +3,7 @@
 #include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/linear.h>
 
-#include "halftone/capture_module.h"
+#include "halftone/capture/capture_module.h"
 #include "quant/ptq/test_models.h"
 
 namespace halftone {

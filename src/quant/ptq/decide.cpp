@@ -18,21 +18,23 @@ std::string parent_of(const std::string& layer) {
 /// A number that no setting by order has.
 constexpr int64_t kNoOrder = -1;
 
-QConfigMapping::Value qconfig_of_module(const QConfigMapping& mapping, const Unit& unit, int64_t index) {
+QConfigMapping::Value qconfig_of_module(const QConfigMapping& mapping, const FusedOp& fused_op,
+                                        int64_t index) {
   // Order counts within the layer around the module, all else goes by the module's own name.
-  const std::string parent = parent_of(unit.layer);
-  std::vector<std::string> types = unit.names;
-  types.insert(types.end(), unit.root_names.begin(), unit.root_names.end());
+  const std::string parent = parent_of(fused_op.layer);
+  std::vector<std::string> types = fused_op.names;
+  types.insert(types.end(), fused_op.root_names.begin(), fused_op.root_names.end());
   const auto by_order = mapping.find(parent, types, index);
   if (by_order != mapping.find(parent, types, kNoOrder)) return by_order;
-  return mapping.find(unit.layer, types, kNoOrder);
+  return mapping.find(fused_op.layer, types, kNoOrder);
 }
 
-QConfigMapping::Value qconfig_of_function(const QConfigMapping& mapping, const Unit& unit, int64_t index) {
-  const std::string& type = unit.root->source().module_type;
+QConfigMapping::Value qconfig_of_function(const QConfigMapping& mapping, const FusedOp& fused_op,
+                                          int64_t index) {
+  const std::string& type = fused_op.root->source().module_type;
   std::vector<std::string> types = {type, public_type_name(type)};
-  types.insert(types.end(), unit.names.begin(), unit.names.end());
-  return mapping.find(unit.layer, types, index);
+  types.insert(types.end(), fused_op.names.begin(), fused_op.names.end());
+  return mapping.find(fused_op.layer, types, index);
 }
 
 std::string describe_dtype(const ObserverConfig& observer) {
@@ -107,18 +109,18 @@ bool is_quantized_dtype(ConfigDType dtype) {
   }
 }
 
-std::unordered_map<const Unit*, QConfigMapping::Value> qconfigs_of(const UnitGraph& units,
-                                                                   const QConfigMapping& mapping) {
+std::unordered_map<const FusedOp*, QConfigMapping::Value> qconfigs_of(const FusedOpGraph& fused_ops,
+                                                                      const QConfigMapping& mapping) {
   std::map<std::pair<std::string, std::string>, int64_t> seen;
-  std::unordered_map<const Unit*, QConfigMapping::Value> found;
-  for (const auto& unit : units.units()) {
-    const Node& root = *unit->root;
-    if (unit->is_module) {
-      int64_t& count = seen[{parent_of(unit->layer), public_type_name(root.source().module_type)}];
-      found[unit.get()] = qconfig_of_module(mapping, *unit, count++);
+  std::unordered_map<const FusedOp*, QConfigMapping::Value> found;
+  for (const auto& fused_op : fused_ops.fused_ops()) {
+    const Node& root = *fused_op->root;
+    if (fused_op->is_module) {
+      int64_t& count = seen[{parent_of(fused_op->layer), public_type_name(root.source().module_type)}];
+      found[fused_op.get()] = qconfig_of_module(mapping, *fused_op, count++);
     } else {
-      int64_t& count = seen[{unit->layer, std::string(base_name(root.target()))}];
-      found[unit.get()] = qconfig_of_function(mapping, *unit, count++);
+      int64_t& count = seen[{fused_op->layer, std::string(base_name(root.target()))}];
+      found[fused_op.get()] = qconfig_of_function(mapping, *fused_op, count++);
     }
   }
   return found;

@@ -5,7 +5,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "halftone/qconfig.h"
+#include "halftone/ptq/qconfig.h"
 #include "quant/ptq/match.h"
 
 namespace halftone::ptq {
@@ -13,8 +13,8 @@ namespace halftone::ptq {
 bool is_quantized_dtype(ConfigDType dtype);  ///< 8 bits or fewer, with a scale
 
 /// The qconfig of each operation, in torch.ao's order of strength. Nothing: not quantized.
-std::unordered_map<const Unit*, QConfigMapping::Value> qconfigs_of(const UnitGraph& units,
-                                                                   const QConfigMapping& mapping);
+std::unordered_map<const FusedOp*, QConfigMapping::Value> qconfigs_of(const FusedOpGraph& fused_ops,
+                                                                      const QConfigMapping& mapping);
 
 /// By the number of its operands that are tensors, where the config says so.
 ObservationType observation_type_of(const PatternMatch& match);

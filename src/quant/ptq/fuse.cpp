@@ -6,7 +6,7 @@
 #include "graph/functionalize.h"
 #include "graph/mutation.h"
 #include "graph/rewrite/unused_inputs.h"
-#include "halftone/ptq.h"
+#include "halftone/ptq/ptq.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/match.h"
@@ -37,13 +37,13 @@ void check_fuser(const BackendPatternConfig& config) {
        config.pattern().to_text(), method);
 }
 
-bool is_norm(const Unit& unit) {
-  return unit.nodes.size() == 1 && unit.root->is("aten::batch_norm");
+bool is_norm(const FusedOp& fused_op) {
+  return fused_op.nodes.size() == 1 && fused_op.root->is("aten::batch_norm");
 }
 
 }  // namespace
 
-std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const BackendConfig& config) {
+std::vector<std::string> fuse_ops(GraphModule& module, FusedOpGraph& fused_ops, const BackendConfig& config) {
   const std::vector<BackendPatternConfig> configs = config.configs();
   std::vector<const BackendPatternConfig*> with_method;
   for (const BackendPatternConfig* each : in_order_of_matching(configs)) {
@@ -53,14 +53,14 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
   }
   const std::vector<std::string> written = mutated_tensor_names(module.graph());
   std::vector<std::string> folded;
-  for (const PatternMatch& match : find_matches(units, with_method)) {
-    std::vector<Unit*> parts;
-    Unit* norm = nullptr;
-    for (Unit* unit : match.units) {
-      if (is_norm(*unit) && unit != match.root) {
-        norm = unit;
+  for (const PatternMatch& match : find_matches(fused_ops, with_method)) {
+    std::vector<FusedOp*> parts;
+    FusedOp* norm = nullptr;
+    for (FusedOp* fused_op : match.fused_ops) {
+      if (is_norm(*fused_op) && fused_op != match.root) {
+        norm = fused_op;
       } else {
-        parts.push_back(unit);
+        parts.push_back(fused_op);
       }
     }
     if (norm != nullptr) {
@@ -68,13 +68,13 @@ std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const
       folded.push_back(norm->layer);
       Value* before = norm->output();
       Value* after = match.root->output();
-      for (const auto& unit : units.units())
-        std::replace(unit->args.begin(), unit->args.end(), before, after);
+      for (const auto& fused_op : fused_ops.fused_ops())
+        std::replace(fused_op->args.begin(), fused_op->args.end(), before, after);
       Node& node = *norm->root;
-      units.erase(norm);
+      fused_ops.erase(norm);
       fold_norm(module, *match.root->root, node, written);
     }
-    if (parts.size() > 1) units.fuse(parts, match.root, fused_type(*match.config));
+    if (parts.size() > 1) fused_ops.fuse(parts, match.root, fused_type(*match.config));
   }
   remove_unused_inputs(module);
   return folded;
@@ -87,8 +87,8 @@ std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig
   std::shared_ptr<GraphModule> copy = module.clone();
   functionalize(copy->mutable_graph());
   ptq::make_linears(copy->mutable_graph());
-  ptq::UnitGraph units(copy->mutable_graph());
-  const std::vector<std::string> layers = ptq::fuse_units(*copy, units, config);
+  ptq::FusedOpGraph fused_ops(copy->mutable_graph());
+  const std::vector<std::string> layers = ptq::fuse_ops(*copy, fused_ops, config);
   lint_or_throw(copy->graph(), "fuse");
   if (folded != nullptr) folded->insert(folded->end(), layers.begin(), layers.end());
   return copy;

@@ -1,19 +1,19 @@
-// The first step of the flow: operations that a backend runs as one become one unit, and batch norms go into
+// The first step of the flow: operations that a backend runs as one become one fused op, and batch norms go into
 // the weights before them.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "halftone/backend_config.h"
-#include "halftone/graph_module.h"
-#include "quant/ptq/units.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/ptq/backend_config.h"
+#include "quant/ptq/fused_ops.h"
 
 namespace halftone::ptq {
 
-/// Fuses, in `module` and `units` alike, what patterns with a fuser method take. Gives the layers of folded
+/// Fuses, in `module` and `fused ops` alike, what patterns with a fuser method take. Gives the layers of folded
 /// batch norms. kUnsupported for fuser methods that are only names here.
-std::vector<std::string> fuse_units(GraphModule& module, UnitGraph& units, const BackendConfig& config);
+std::vector<std::string> fuse_ops(GraphModule& module, FusedOpGraph& fused_ops, const BackendConfig& config);
 
 /// Whether a norm's numbers can go into the layer's weight: an inference norm, all of it constant, of
 /// matching sizes.

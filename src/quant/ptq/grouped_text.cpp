@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::ptq {
 namespace {

@@ -12,22 +12,23 @@ constexpr std::string_view kWildcard = "*";
 /// Tries one pattern at one operation.
 class Attempt {
  public:
-  Attempt(const UnitGraph& graph, const Pattern& pattern) : graph_(graph), nodes_(pattern.nodes()) {
+  Attempt(const FusedOpGraph& graph, const Pattern& pattern) : graph_(graph), nodes_(pattern.nodes()) {
     taken_.resize(nodes_.size());
   }
 
-  bool run(Unit* last) { return matches(nodes_.size() - 1, last); }
+  bool run(FusedOp* last) { return matches(nodes_.size() - 1, last); }
 
-  std::vector<Unit*> units() const {
-    std::vector<Unit*> found;
-    for (const auto& unit : graph_.units()) {
-      if (std::find(taken_.begin(), taken_.end(), unit.get()) != taken_.end()) found.push_back(unit.get());
+  std::vector<FusedOp*> fused_ops() const {
+    std::vector<FusedOp*> found;
+    for (const auto& fused_op : graph_.fused_ops()) {
+      if (std::find(taken_.begin(), taken_.end(), fused_op.get()) != taken_.end())
+        found.push_back(fused_op.get());
     }
     return found;
   }
 
   /// Down the last operand that is not a wildcard.
-  Unit* root() const {
+  FusedOp* root() const {
     size_t at = nodes_.size() - 1;
     for (bool moved = true; moved;) {
       moved = false;
@@ -41,16 +42,16 @@ class Attempt {
   }
 
  private:
-  bool matches(size_t index, Unit* unit) {
+  bool matches(size_t index, FusedOp* fused_op) {
     const PatternNode& node = nodes_[index];
-    if (unit == nullptr || !unit->goes_by(node.op)) return false;
-    if (taken_[index] != nullptr && taken_[index] != unit) return false;  // one result, used twice
-    taken_[index] = unit;
+    if (fused_op == nullptr || !fused_op->goes_by(node.op)) return false;
+    if (taken_[index] != nullptr && taken_[index] != fused_op) return false;  // one result, used twice
+    taken_[index] = fused_op;
     if (node.inputs.empty()) return true;
-    if (node.inputs.size() != unit->args.size()) return false;
+    if (node.inputs.size() != fused_op->args.size()) return false;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (nodes_[node.inputs[i]].op == kWildcard) continue;
-      const Value* arg = unit->args[i];
+      const Value* arg = fused_op->args[i];
       if (arg == nullptr || !has_one_user(node.inputs[i], *arg)) return false;
       if (!matches(node.inputs[i], graph_.producer(arg))) return false;
     }
@@ -66,25 +67,25 @@ class Attempt {
     return users.size() <= static_cast<size_t>(std::max<int64_t>(uses, 1));
   }
 
-  const UnitGraph& graph_;
+  const FusedOpGraph& graph_;
   const std::vector<PatternNode>& nodes_;
-  std::vector<Unit*> taken_;
+  std::vector<FusedOp*> taken_;
 };
 
 }  // namespace
 
 std::vector<Value*> PatternMatch::inputs() const {
   std::set<const Value*> inside;
-  for (const Unit* unit : units) inside.insert(unit->output());
+  for (const FusedOp* fused_op : fused_ops) inside.insert(fused_op->output());
   std::vector<Value*> found;
-  const auto add = [&](const Unit& unit) {
-    for (Value* arg : unit.args) {
+  const auto add = [&](const FusedOp& fused_op) {
+    for (Value* arg : fused_op.args) {
       const bool known = std::find(found.begin(), found.end(), arg) != found.end();
       if (arg != nullptr && !known && !inside.contains(arg)) found.push_back(arg);
     }
   };
   add(*root);
-  for (const Unit* unit : units) add(*unit);
+  for (const FusedOp* fused_op : fused_ops) add(*fused_op);
   return found;
 }
 
@@ -98,21 +99,21 @@ std::vector<const BackendPatternConfig*> in_order_of_matching(
   return order;
 }
 
-std::vector<PatternMatch> find_matches(const UnitGraph& graph,
+std::vector<PatternMatch> find_matches(const FusedOpGraph& graph,
                                        const std::vector<const BackendPatternConfig*>& configs) {
   std::vector<PatternMatch> found;
-  std::unordered_set<const Unit*> taken;
-  for (auto place = graph.units().rbegin(); place != graph.units().rend(); ++place) {
-    Unit* unit = place->get();
-    if (taken.contains(unit)) continue;
+  std::unordered_set<const FusedOp*> taken;
+  for (auto place = graph.fused_ops().rbegin(); place != graph.fused_ops().rend(); ++place) {
+    FusedOp* fused_op = place->get();
+    if (taken.contains(fused_op)) continue;
     for (const BackendPatternConfig* config : configs) {
       Attempt attempt(graph, config->pattern());
-      if (!attempt.run(unit)) continue;
-      PatternMatch match{config, attempt.units(), attempt.root()};
-      const bool free = std::none_of(match.units.begin(), match.units.end(),
-                                     [&](const Unit* each) { return taken.contains(each); });
+      if (!attempt.run(fused_op)) continue;
+      PatternMatch match{config, attempt.fused_ops(), attempt.root()};
+      const bool free = std::none_of(match.fused_ops.begin(), match.fused_ops.end(),
+                                     [&](const FusedOp* each) { return taken.contains(each); });
       if (!free) continue;
-      taken.insert(match.units.begin(), match.units.end());
+      taken.insert(match.fused_ops.begin(), match.fused_ops.end());
       found.push_back(std::move(match));
       break;
     }

@@ -4,17 +4,17 @@
 
 #include <vector>
 
-#include "halftone/backend_config.h"
-#include "quant/ptq/units.h"
+#include "halftone/ptq/backend_config.h"
+#include "quant/ptq/fused_ops.h"
 
 namespace halftone::ptq {
 
 struct PatternMatch {
   const BackendPatternConfig* config = nullptr;
-  std::vector<Unit*> units;  ///< in order of execution, without what "*" stands for
-  Unit* root = nullptr;      ///< where the pattern begins: the product, the sum
+  std::vector<FusedOp*> fused_ops;  ///< in order of execution, without what "*" stands for
+  FusedOp* root = nullptr;          ///< where the pattern begins: the product, the sum
 
-  Unit* last() const { return units.back(); }
+  FusedOp* last() const { return fused_ops.back(); }
   /// Activations that come from outside, each once, the root's first.
   std::vector<Value*> inputs() const;
 };
@@ -24,7 +24,7 @@ std::vector<const BackendPatternConfig*> in_order_of_matching(
     const std::vector<BackendPatternConfig>& configs);
 
 /// Each operation is in one match at most. In order of execution.
-std::vector<PatternMatch> find_matches(const UnitGraph& graph,
+std::vector<PatternMatch> find_matches(const FusedOpGraph& graph,
                                        const std::vector<const BackendPatternConfig*>& configs);
 
 }  // namespace halftone::ptq

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::ptq {
 

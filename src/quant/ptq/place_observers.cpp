@@ -8,15 +8,15 @@
 #include <unordered_map>
 
 #include "quant/ptq/decide.h"
-#include "quant/ptq/plan.h"
+#include "quant/ptq/ptq_state.h"
 
 namespace halftone::ptq {
 namespace {
 
 class Placer {
  public:
-  explicit Placer(PtqPlan& plan) : plan_(plan) {
-    for (const PlannedMatch& match : plan_.matches) {
+  explicit Placer(PtqState& state) : state_(state) {
+    for (const PlannedMatch& match : state_.matches) {
       if (!match.info.quantized || match.qconfig->activation.is_dynamic) continue;
       if (is_float(match.match.last()->output()))
         dtypes_[match.match.last()->output()] = match.qconfig->activation.dtype;
@@ -24,8 +24,8 @@ class Placer {
   }
 
   void run() {
-    for (size_t i = 0; i < plan_.matches.size(); ++i) {
-      const PlannedMatch& match = plan_.matches[i];
+    for (size_t i = 0; i < state_.matches.size(); ++i) {
+      const PlannedMatch& match = state_.matches[i];
       if (!match.info.quantized) continue;
       place_inputs(match, i);
       place_output(match, i);
@@ -33,7 +33,7 @@ class Placer {
   }
 
  private:
-  bool is_float(const Value* value) const { return plan_.floats.contains(value->name()); }
+  bool is_float(const Value* value) const { return state_.floats.contains(value->name()); }
 
   ConfigDType dtype_of(const Value* value) const {
     const auto found = dtypes_.find(value);
@@ -62,15 +62,15 @@ class Placer {
              point.config.dtype == wanted.dtype &&
              (wanted.kind != ObserverKind::kFixed || point.config == wanted);
     };
-    auto place = std::find_if(plan_.points.begin(), plan_.points.end(), same);
-    if (place == plan_.points.end()) {
-      plan_.points.push_back({value, false, {}, wanted, std::nullopt, {}});
-      if (!wanted.is_dynamic) plan_.points.back().observer = new_observer(wanted);
-      place = std::prev(plan_.points.end());
+    auto place = std::find_if(state_.points.begin(), state_.points.end(), same);
+    if (place == state_.points.end()) {
+      state_.points.push_back({value, false, {}, wanted, std::nullopt, {}});
+      if (!wanted.is_dynamic) state_.points.back().observer = new_observer(wanted);
+      place = std::prev(state_.points.end());
     }
     place->matches.push_back(index);
-    for (const Unit* unit : planned.match.units) {
-      for (Node* node : unit->nodes) {
+    for (const FusedOp* fused_op : planned.match.fused_ops) {
+      for (Node* node : fused_op->nodes) {
         const std::vector<Value*> operands = node->input_values();
         if (std::find(operands.begin(), operands.end(), value) != operands.end())
           place->readers.push_back(node);
@@ -95,30 +95,30 @@ class Placer {
     } else {
       point.observer = new_observer(wanted);
     }
-    plan_.points.push_back(std::move(point));
+    state_.points.push_back(std::move(point));
   }
 
   void pass_on(size_t index) {
-    MatchedPattern& info = plan_.matches[index].info;
+    MatchedPattern& info = state_.matches[index].info;
     info.quantized = false;
     info.reason = "its operand stays float";
   }
 
   size_t new_observer(const ObserverConfig& config) {
-    plan_.observers.push_back(make_observer(config));
-    return plan_.observers.size() - 1;
+    state_.observers.push_back(make_observer(config));
+    return state_.observers.size() - 1;
   }
 
   ObservedPoint* output_point(const Value* value) {
-    for (ObservedPoint& point : plan_.points) {
+    for (ObservedPoint& point : state_.points) {
       if (point.value == value && point.is_output) return &point;
     }
     return nullptr;
   }
 
   /// The point that `reader` sees at its operand.
-  ObservedPoint* point_at(const Value* value, const Unit& reader) {
-    for (ObservedPoint& point : plan_.points) {
+  ObservedPoint* point_at(const Value* value, const FusedOp& reader) {
+    for (ObservedPoint& point : state_.points) {
       if (point.value != value || point.is_output || !point.observer) continue;
       const bool reads = std::any_of(reader.nodes.begin(), reader.nodes.end(), [&](const Node* node) {
         return std::find(point.readers.begin(), point.readers.end(), node) != point.readers.end();
@@ -132,10 +132,10 @@ class Placer {
   /// The nearest point at or before an operand, up through views without observers. (torch.ao goes up
   /// through any operation, and so gives a reshape after a float layer norm the scale of what came before
   /// it.)
-  ObservedPoint* nearest_point(const Value* value, const Unit* reader) {
+  ObservedPoint* nearest_point(const Value* value, const FusedOp* reader) {
     while (value != nullptr) {
       if (ObservedPoint* point = point_at(value, *reader)) return point;
-      reader = plan_.units->producer(value);
+      reader = state_.fused_ops->producer(value);
       if (reader == nullptr || !is_view(*reader->root)) return nullptr;
       const std::vector<Value*> operands = reader->root->input_values();
       value = operands.empty() ? nullptr : operands.front();
@@ -166,16 +166,16 @@ class Placer {
     return observer;
   }
 
-  PtqPlan& plan_;
+  PtqState& state_;
   std::unordered_map<const Value*, ConfigDType> dtypes_;
 };
 
 }  // namespace
 
-void place_observers(PtqPlan& plan) {
-  Placer(plan).run();
-  for (size_t i = 0; i < plan.points.size(); ++i)
-    plan.points_by_value[plan.points[i].value->name()].push_back(i);
+void place_observers(PtqState& state) {
+  Placer(state).run();
+  for (size_t i = 0; i < state.points.size(); ++i)
+    state.points_by_value[state.points[i].value->name()].push_back(i);
 }
 
 std::string layer_of_value(const Value& value) {

@@ -12,7 +12,7 @@
 #include "quant/ptq/decide.h"
 #include "quant/ptq/fuse.h"
 #include "quant/ptq/op_names.h"
-#include "quant/ptq/plan.h"
+#include "quant/ptq/ptq_state.h"
 
 namespace halftone {
 namespace ptq {
@@ -20,13 +20,13 @@ namespace {
 
 /// Runs the model once: what is wrong with the example shows before anything is decided, and dtypes are known
 /// also if the graph does not say them.
-void run_example(PtqPlan& plan, const std::vector<c10::IValue>& example) {
+void run_example(PtqState& state, const std::vector<c10::IValue>& example) {
   const auto note = [&](const Value& value, const c10::IValue& held) {
-    if (held.isTensor() && held.toTensor().scalar_type() == at::kFloat) plan.floats.insert(value.name());
+    if (held.isTensor() && held.toTensor().scalar_type() == at::kFloat) state.floats.insert(value.name());
   };
-  const auto tensors = plan.module->tensors();
+  const auto tensors = state.module->tensors();
   size_t user = 0;
-  for (const GraphInput& input : plan.module->graph().inputs()) {
+  for (const GraphInput& input : state.module->graph().inputs()) {
     if (input.kind == InputKind::kUser) {
       if (user < example.size()) note(*input.value, example[user]);
       ++user;
@@ -34,27 +34,27 @@ void run_example(PtqPlan& plan, const std::vector<c10::IValue>& example) {
       note(*input.value, found->second);
     }
   }
-  plan.session = std::make_unique<Session>(plan.module);
-  plan.session->set_node_hook([&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
+  state.session = std::make_unique<Session>(state.module);
+  state.session->set_node_hook([&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
     for (size_t i = 0; i < outputs.size() && i < node.outputs().size(); ++i)
       note(*node.output(i), outputs[i]);
   });
-  plan.session->run(example);
-  plan.session->reset();
-  plan.session->set_node_hook({});
+  state.session->run(example);
+  state.session->reset();
+  state.session->set_node_hook({});
 }
 
 /// What functionalize() had to leave: a copy of such a value would miss a write, or be one too many.
-void find_written_values(PtqPlan& plan) {
-  for (const auto& node : plan.module->graph().nodes()) {
+void find_written_values(PtqState& state) {
+  for (const auto& node : state.module->graph().nodes()) {
     if (node->op() == nullptr) continue;
     for (const NamedArgument& input : node->inputs()) {
       const auto index = node->op()->schema().argumentIndexWithName(input.name);
       const c10::AliasInfo* alias =
           index ? node->op()->schema().arguments()[static_cast<size_t>(*index)].alias_info() : nullptr;
       if (alias == nullptr || !alias->isWrite() || input.value.value() == nullptr) continue;
-      plan.written.insert(input.value.value()->name());
-      plan.written.insert(node->output()->name());
+      state.written.insert(input.value.value()->name());
+      state.written.insert(node->output()->name());
     }
   }
 }
@@ -63,18 +63,19 @@ MatchedPattern describe_match(const PatternMatch& match) {
   MatchedPattern info;
   info.pattern = match.config->pattern().to_text();
   info.layer = match.root->layer;
-  for (const Unit* unit : match.units) {
-    for (const Node* node : unit->nodes) info.nodes.push_back(node->output()->name());
+  for (const FusedOp* fused_op : match.fused_ops) {
+    for (const Node* node : fused_op->nodes) info.nodes.push_back(node->output()->name());
   }
   return info;
 }
 
-/// Why the match stays float, or "". Sets what the plan needs to know of it.
-std::string decide_match(const PtqPlan& plan, PlannedMatch& planned, const std::vector<std::string>& written,
-                         const std::unordered_map<const Unit*, QConfigMapping::Value>& qconfigs) {
+/// Why the match stays float, or "". Sets what the state needs to know of it.
+std::string decide_match(const PtqState& state, PlannedMatch& planned,
+                         const std::vector<std::string>& written,
+                         const std::unordered_map<const FusedOp*, QConfigMapping::Value>& qconfigs) {
   const PatternMatch& match = planned.match;
-  for (const Unit* unit : match.units) {
-    if (!qconfigs.at(unit)) return "its qconfig says so";
+  for (const FusedOp* fused_op : match.fused_ops) {
+    if (!qconfigs.at(fused_op)) return "its qconfig says so";
   }
   planned.qconfig = qconfigs.at(match.last());
   const Node& root = *match.root->root;
@@ -88,18 +89,18 @@ std::string decide_match(const PtqPlan& plan, PlannedMatch& planned, const std::
   planned.quantizes_weight = weighted && planned.qconfig->weight.dtype != ConfigDType::kFloat32;
   if (planned.quantizes_weight && !is_quantized_dtype(planned.qconfig->weight.dtype))
     return fmt::format("weights of {} are not made here", to_string(planned.qconfig->weight.dtype));
-  if (planned.quantizes_weight && !constant_operand(*plan.module, root, "weight", written).defined())
+  if (planned.quantizes_weight && !constant_operand(*state.module, root, "weight", written).defined())
     return "its weight is computed, not stored";
   if (dtype == ConfigDType::kFloat32) return planned.quantizes_weight ? "" : "its qconfig quantizes nothing";
   std::vector<Value*> inputs = match.inputs();
   inputs.push_back(match.last()->output());
   for (const Value* value : inputs) {
-    if (plan.written.contains(value->name())) return "a value of it is written in place";
+    if (state.written.contains(value->name())) return "a value of it is written in place";
   }
   inputs.pop_back();
   const bool floats = std::any_of(inputs.begin(), inputs.end(),
-                                  [&](const Value* value) { return plan.floats.contains(value->name()); });
-  if (!floats || !plan.floats.contains(match.last()->output()->name()))
+                                  [&](const Value* value) { return state.floats.contains(value->name()); });
+  if (!floats || !state.floats.contains(match.last()->output()->name()))
     return "it is not about float32 tensors";
   return {};
 }
@@ -113,44 +114,44 @@ void check_patterns(const BackendConfig& config, const std::vector<BackendPatter
 }
 
 /// Nothing is quantized silently.
-void require_something(const PtqPlan& plan, const BackendConfig& config) {
-  if (plan.matches.empty())
+void require_something(const PtqState& state, const BackendConfig& config) {
+  if (state.matches.empty())
     fail(ErrorCode::kInvalidArgument,
          "no pattern of the backend config \"{}\" matches any of the {} operations", config.name(),
-         plan.units->units().size());
-  const bool some = std::any_of(plan.matches.begin(), plan.matches.end(),
+         state.fused_ops->fused_ops().size());
+  const bool some = std::any_of(state.matches.begin(), state.matches.end(),
                                 [](const PlannedMatch& match) { return match.info.quantized; });
   if (some) return;
-  const MatchedPattern& first = plan.matches.front().info;
+  const MatchedPattern& first = state.matches.front().info;
   fail(ErrorCode::kInvalidArgument, "none of the {} matched patterns is quantized; {} in layer \"{}\": {}",
-       plan.matches.size(), first.pattern, first.layer, first.reason);
+       state.matches.size(), first.pattern, first.layer, first.reason);
 }
 
-std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMapping& mapping,
-                                   const std::vector<c10::IValue>& example, const BackendConfig& config) {
-  auto plan = std::make_unique<PtqPlan>();
-  plan->configs = config.configs();
-  check_patterns(config, plan->configs);
-  plan->module = module.clone();
-  functionalize(plan->module->mutable_graph());
-  make_linears(plan->module->mutable_graph());
-  plan->units = std::make_unique<UnitGraph>(plan->module->mutable_graph());
-  plan->folded = fuse_units(*plan->module, *plan->units, config);
-  lint_or_throw(plan->module->graph(), "prepare");
-  find_written_values(*plan);
-  run_example(*plan, example);
-  const auto qconfigs = qconfigs_of(*plan->units, mapping);
-  const auto written = mutated_tensor_names(plan->module->graph());
-  for (PatternMatch& match : find_matches(*plan->units, in_order_of_matching(plan->configs))) {
+std::unique_ptr<PtqState> make_state(const GraphModule& module, const QConfigMapping& mapping,
+                                     const std::vector<c10::IValue>& example, const BackendConfig& config) {
+  auto state = std::make_unique<PtqState>();
+  state->configs = config.configs();
+  check_patterns(config, state->configs);
+  state->module = module.clone();
+  functionalize(state->module->mutable_graph());
+  make_linears(state->module->mutable_graph());
+  state->fused_ops = std::make_unique<FusedOpGraph>(state->module->mutable_graph());
+  state->folded = fuse_ops(*state->module, *state->fused_ops, config);
+  lint_or_throw(state->module->graph(), "prepare");
+  find_written_values(*state);
+  run_example(*state, example);
+  const auto qconfigs = qconfigs_of(*state->fused_ops, mapping);
+  const auto written = mutated_tensor_names(state->module->graph());
+  for (PatternMatch& match : find_matches(*state->fused_ops, in_order_of_matching(state->configs))) {
     PlannedMatch planned{std::move(match), {}, {}, false};
     planned.info = describe_match(planned.match);
-    planned.info.reason = decide_match(*plan, planned, written, qconfigs);
+    planned.info.reason = decide_match(*state, planned, written, qconfigs);
     planned.info.quantized = planned.info.reason.empty();
-    plan->matches.push_back(std::move(planned));
+    state->matches.push_back(std::move(planned));
   }
-  place_observers(*plan);
-  require_something(*plan, config);
-  return plan;
+  place_observers(*state);
+  require_something(*state, config);
+  return state;
 }
 
 }  // namespace
@@ -159,7 +160,7 @@ std::unique_ptr<PtqPlan> make_plan(const GraphModule& module, const QConfigMappi
 PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
                       const std::vector<c10::IValue>& example_inputs, const BackendConfig& config) {
   try {
-    return PreparedModel(ptq::make_plan(module, mapping, example_inputs, config));
+    return PreparedModel(ptq::make_state(module, mapping, example_inputs, config));
   } catch (const Error& error) {
     if (module.name.empty()) throw;
     throw error.with_context(module.name);

@@ -4,36 +4,36 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "quant/ptq/plan.h"
+#include "quant/ptq/ptq_state.h"
 #include "quant/qconfig/observer_json.h"
 
 namespace halftone {
 namespace {
 
 /// Shows a value to the observers of its points, naming it where they refuse it.
-void observe_value(PtqPlan& plan, const Value& value, const c10::IValue& held) {
-  const auto found = plan.points_by_value.find(value.name());
-  if (!held.isTensor() || found == plan.points_by_value.end()) return;
+void observe_value(PtqState& state, const Value& value, const c10::IValue& held) {
+  const auto found = state.points_by_value.find(value.name());
+  if (!held.isTensor() || found == state.points_by_value.end()) return;
   for (const size_t index : found->second) {
-    const ptq::ObservedPoint& point = plan.points[index];
+    const ptq::ObservedPoint& point = state.points[index];
     if (!point.observer) continue;
     try {
-      plan.observers[*point.observer]->observe(held.toTensor());
+      state.observers[*point.observer]->observe(held.toTensor());
     } catch (const Error& error) {
       throw error.with_context(
-          fmt::format("calibration sample {}, {}", plan.samples + 1, ptq::describe_value(value)));
+          fmt::format("calibration sample {}, {}", state.samples + 1, ptq::describe_value(value)));
     }
   }
 }
 
-void observe_inputs(PtqPlan& plan, const std::vector<c10::IValue>& inputs) {
-  const auto tensors = plan.module->tensors();
+void observe_inputs(PtqState& state, const std::vector<c10::IValue>& inputs) {
+  const auto tensors = state.module->tensors();
   size_t user = 0;
-  for (const GraphInput& input : plan.module->graph().inputs()) {
+  for (const GraphInput& input : state.module->graph().inputs()) {
     if (input.kind != InputKind::kUser) {
-      observe_value(plan, *input.value, tensors->at(input.target));
+      observe_value(state, *input.value, tensors->at(input.target));
     } else if (user < inputs.size()) {
-      observe_value(plan, *input.value, inputs[user++]);
+      observe_value(state, *input.value, inputs[user++]);
     }
   }
 }
@@ -72,49 +72,49 @@ std::unique_ptr<Observer> adapt(const JsonCursor& place, const ObserverConfig& c
 
 }  // namespace
 
-const PtqPlan& PtqAccess::plan(const PreparedModel& model) {
-  return *model.plan_;
+const PtqState& PtqAccess::state(const PreparedModel& model) {
+  return *model.state_;
 }
 
-PreparedModel::PreparedModel(std::unique_ptr<PtqPlan> plan) : plan_(std::move(plan)) {
-  for (const ptq::PlannedMatch& match : plan_->matches) patterns_.push_back(match.info);
+PreparedModel::PreparedModel(std::unique_ptr<PtqState> state) : state_(std::move(state)) {
+  for (const ptq::PlannedMatch& match : state_->matches) patterns_.push_back(match.info);
 }
 PreparedModel::PreparedModel(PreparedModel&&) noexcept = default;
 PreparedModel& PreparedModel::operator=(PreparedModel&&) noexcept = default;
 PreparedModel::~PreparedModel() = default;
 
 std::vector<c10::IValue> PreparedModel::calibrate(const std::vector<c10::IValue>& inputs) {
-  PtqPlan& plan = *plan_;
+  PtqState& state = *state_;
   // The session checks the inputs first, so that a refused sample leaves no trace.
   bool begun = false;
   const auto observe = [&](const Node& node, const std::vector<c10::IValue>& outputs, double) {
-    if (!std::exchange(begun, true)) observe_inputs(plan, inputs);
+    if (!std::exchange(begun, true)) observe_inputs(state, inputs);
     for (size_t i = 0; i < outputs.size() && i < node.outputs().size(); ++i)
-      observe_value(plan, *node.output(i), outputs[i]);
+      observe_value(state, *node.output(i), outputs[i]);
   };
-  const HookForOneRun hook(*plan.session, observe);
-  std::vector<c10::IValue> outputs = plan.session->run(inputs);
-  ++plan.samples;
+  const HookForOneRun hook(*state.session, observe);
+  std::vector<c10::IValue> outputs = state.session->run(inputs);
+  ++state.samples;
   return outputs;
 }
 
 int64_t PreparedModel::samples() const {
-  return plan_->samples;
+  return state_->samples;
 }
 
 const GraphModule& PreparedModel::module() const {
-  return *plan_->module;
+  return *state_->module;
 }
 
 std::string PreparedModel::statistics_json() const {
   qconfig::Json values = qconfig::Json::object();
-  const std::vector<std::string> keys = ptq::keys_of(plan_->points);
+  const std::vector<std::string> keys = ptq::keys_of(state_->points);
   for (size_t i = 0; i < keys.size(); ++i) {
-    const ptq::ObservedPoint& point = plan_->points[i];
+    const ptq::ObservedPoint& point = state_->points[i];
     if (!point.observer) continue;
-    values[keys[i]] = qconfig::Json::parse(plan_->observers[*point.observer]->to_json());
+    values[keys[i]] = qconfig::Json::parse(state_->observers[*point.observer]->to_json());
   }
-  return qconfig::Json{{"samples", plan_->samples}, {"values", std::move(values)}}.dump(1);
+  return qconfig::Json{{"samples", state_->samples}, {"values", std::move(values)}}.dump(1);
 }
 
 void PreparedModel::load_statistics(std::string_view json) {
@@ -123,21 +123,21 @@ void PreparedModel::load_statistics(std::string_view json) {
   const int64_t samples = root.at("samples").get_int();
   if (samples < 0) root.at("samples").fail_here("cannot be negative");
   const JsonCursor values = root.at("values");
-  std::vector<std::unique_ptr<Observer>> loaded(plan_->observers.size());
-  const std::vector<std::string> keys = ptq::keys_of(plan_->points);
+  std::vector<std::unique_ptr<Observer>> loaded(state_->observers.size());
+  const std::vector<std::string> keys = ptq::keys_of(state_->points);
   for (size_t i = 0; i < keys.size(); ++i) {
-    const ptq::ObservedPoint& point = plan_->points[i];
+    const ptq::ObservedPoint& point = state_->points[i];
     if (!point.observer || loaded[*point.observer] != nullptr) continue;
     if (!values.has(keys[i]))
       fail(ErrorCode::kInvalidArgument, "the statistics have nothing of {}",
            ptq::describe_value(*point.value));
-    loaded[*point.observer] = adapt(values.at(keys[i]), plan_->observers[*point.observer]->config());
+    loaded[*point.observer] = adapt(values.at(keys[i]), state_->observers[*point.observer]->config());
   }
   // Observers that sharing left without a point stay as they are.
   for (size_t i = 0; i < loaded.size(); ++i) {
-    if (loaded[i] != nullptr) plan_->observers[i] = std::move(loaded[i]);
+    if (loaded[i] != nullptr) state_->observers[i] = std::move(loaded[i]);
   }
-  plan_->samples = samples;
+  state_->samples = samples;
 }
 
 }  // namespace halftone

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "halftone/ptq.h"
+#include "halftone/ptq/ptq.h"
 #include "quant/ptq/grouped_text.h"
 #include "quant/qconfig/observer_json.h"
 

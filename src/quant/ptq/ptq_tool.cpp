@@ -9,10 +9,10 @@
 #include <fstream>
 #include <sstream>
 
-#include "halftone/capture.h"
-#include "halftone/error.h"
-#include "halftone/ptq.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/ptq/ptq.h"
 
 namespace {
 

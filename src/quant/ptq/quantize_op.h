@@ -1,4 +1,4 @@
-// The operators of reference graphs as functions, through the dispatcher. Formulas: halftone/ptq.h.
+// The operators of reference graphs as functions, through the dispatcher. Formulas: halftone/ptq/ptq.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "graph/test_support.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
 
 namespace halftone {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "halftone/observer.h"
+#include "halftone/ptq/observer.h"
 
 namespace halftone::ptq {
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/ptq.h"
+#include "halftone/ptq/ptq.h"
 
 namespace halftone {
 

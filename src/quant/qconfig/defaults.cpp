@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
-#include "halftone/qconfig.h"
+#include "halftone/ptq/qconfig.h"
 
 namespace halftone {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
-#include "halftone/qconfig.h"
+#include "halftone/ptq/qconfig.h"
 
 namespace halftone::qconfig {
 

@@ -1,10 +1,10 @@
-#include "halftone/qconfig.h"
+#include "halftone/ptq/qconfig.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

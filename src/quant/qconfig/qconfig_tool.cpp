@@ -4,8 +4,8 @@
 #include <iterator>
 #include <string>
 
-#include "halftone/error.h"
-#include "halftone/qconfig.h"
+#include "halftone/base/error.h"
+#include "halftone/ptq/qconfig.h"
 
 namespace {
 

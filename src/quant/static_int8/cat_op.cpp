@@ -3,7 +3,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "quant/static_int8/layout.h"
 #include "quant/static_int8/operators.h"
 
@@ -54,7 +54,7 @@ at::Tensor cat_cpu(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sca
   const int64_t along = !images || dim == 0 ? dim : dim == 1 ? whole.dim() - 1 : dim - 1;
   const int64_t inner = c10::multiply_integers(whole.sizes().begin() + along + 1, whole.sizes().end());
   const int64_t outer = c10::multiply_integers(whole.sizes().begin(), whole.sizes().begin() + along);
-  AtenSplitter splitter;
+  AtenParallelFor parallel_for;
   int64_t place = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
     const at::Tensor part = images ? channels_last_rows(tensors[i]) : tensors[i].contiguous();
@@ -66,7 +66,7 @@ at::Tensor cat_cpu(at::TensorList tensors, int64_t dim, at::ArrayRef<double> sca
     rows.y_stride = whole.size(along) * inner;
     place += rows.count;
     kernels::requantize_rows(kernels::choose_quantized_ops(), rows,
-                             to_params(kCatName, scales[i], zero_points[i]), target, splitter);
+                             to_params(kCatName, scales[i], zero_points[i]), target, parallel_for);
   }
   return out;
 }

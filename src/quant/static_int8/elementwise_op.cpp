@@ -5,7 +5,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "quant/static_int8/layout.h"
 #include "quant/static_int8/operators.h"
 
@@ -17,7 +17,7 @@ constexpr const char* kMulName = "halftone::int8_mul";
 constexpr const char* kLookupName = "halftone::int8_lookup";
 
 using BinaryKernel = void (*)(const kernels::QuantizedOpsKernel&, const kernels::QuantizedPair&, uint8_t*,
-                              int64_t, const kernels::QuantTarget&, Splitter&);
+                              int64_t, const kernels::QuantTarget&, ParallelFor&);
 
 /// Both operands broadcast, in the layout of the one that is as large as the result.
 struct Operands {
@@ -45,14 +45,14 @@ at::Tensor run_binary(const char* name, BinaryKernel kernel, const at::Tensor& a
                       const kernels::QuantParams& a_params, const kernels::QuantParams& b_params,
                       const kernels::QuantTarget& target) {
   const Operands operands = broadcast(name, a, b);
-  AtenSplitter splitter;
+  AtenParallelFor parallel_for;
   kernels::QuantizedPair pair;
   pair.a = operands.a.const_data_ptr<uint8_t>();
   pair.b = operands.b.const_data_ptr<uint8_t>();
   pair.a_params = a_params;
   pair.b_params = b_params;
   kernel(kernels::choose_quantized_ops(), pair, operands.out.data_ptr<uint8_t>(), operands.out.numel(),
-         target, splitter);
+         target, parallel_for);
   return operands.out;
 }
 
@@ -98,11 +98,11 @@ at::Tensor lookup_cpu(const at::Tensor& x, const at::Tensor& table) {
   at::Tensor dense = x;
   if (x.strides() != out.strides()) dense = at::empty_like(x).copy_(x);
   const at::Tensor values = table.contiguous();
-  AtenSplitter splitter;
+  AtenParallelFor parallel_for;
   kernels::quantized_lookup(kernels::choose_quantized_ops(),
                             static_cast<const uint8_t*>(dense.const_data_ptr()),
                             static_cast<uint8_t*>(out.data_ptr()), out.numel(),
-                            static_cast<const uint8_t*>(values.const_data_ptr()), splitter);
+                            static_cast<const uint8_t*>(values.const_data_ptr()), parallel_for);
   return out;
 }
 

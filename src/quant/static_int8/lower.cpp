@@ -1,6 +1,6 @@
 // lower(): rewrites a reference graph into int8 operators, one rewrite after the other, and lists what stays
 // float.
-#include "halftone/lower.h"
+#include "halftone/ptq/lower.h"
 
 #include <algorithm>
 #include <unordered_set>
@@ -33,7 +33,7 @@ constexpr NamedRewrite kRewrites[] = {{"sink_dequantize", static_int8::rewrite_s
                                       {"cat", static_int8::rewrite_cat},
                                       {"interpolate", static_int8::rewrite_interpolate},
                                       {"lookup", static_int8::rewrite_lookup},
-                                      {"settle_strides", static_int8::rewrite_settle_strides}};
+                                      {"settle_strides", static_int8::rewrite_fix_strides}};
 
 /// What was said about nodes that are gone goes too.
 void forget_erased(LowerContext& context) {

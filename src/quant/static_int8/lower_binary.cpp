@@ -22,8 +22,8 @@ bool lower_binary_node(Node& node, LowerContext& context) {
     return false;
   }
   std::string why;
-  const auto tail = try_quantized_tail(node.output(), why);
-  if (!tail) {
+  const auto epilogue = try_quantized_epilogue(node.output(), why);
+  if (!epilogue) {
     context.refuse(node, "{}", why);
     return false;
   }
@@ -33,8 +33,9 @@ bool lower_binary_node(Node& node, LowerContext& context) {
                                        {"a_zero_point", a->affine.zero_point},
                                        {"b_scale", static_cast<double>(b->affine.scale)},
                                        {"b_zero_point", b->affine.zero_point}};
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, add ? "halftone::int8_add" : "halftone::int8_mul", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, add ? "halftone::int8_add" : "halftone::int8_mul", std::move(inputs),
+                   node.source());
   return true;
 }
 

@@ -20,8 +20,8 @@ bool lower_cat_node(Node& node, LowerContext& context) {
     zero_points.emplace_back(part->affine.zero_point);
   }
   std::string why;
-  const auto tail = try_quantized_tail(node.output(), why);
-  if (!tail) {
+  const auto epilogue = try_quantized_epilogue(node.output(), why);
+  if (!epilogue) {
     context.refuse(node, "{}", why);
     return false;
   }
@@ -29,8 +29,8 @@ bool lower_cat_node(Node& node, LowerContext& context) {
                                        {"dim", static_cast<int64_t>(*dim)},
                                        {"scales", std::move(scales)},
                                        {"zero_points", std::move(zero_points)}};
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, "halftone::int8_cat", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, "halftone::int8_cat", std::move(inputs), node.source());
   return true;
 }
 

@@ -25,8 +25,9 @@ bool lower_interpolate_node(Node& node, size_t dims, LowerContext& context) {
   }
   if (scales.size() != dims) scales.clear();
   std::string why = "its size is not known";
-  const auto tail = size.empty() && scales.empty() ? std::nullopt : try_quantized_tail(node.output(), why);
-  if (!tail) {
+  const auto epilogue =
+      size.empty() && scales.empty() ? std::nullopt : try_quantized_epilogue(node.output(), why);
+  if (!epilogue) {
     context.refuse(node, "{}", why);
     return false;
   }
@@ -36,8 +37,8 @@ bool lower_interpolate_node(Node& node, size_t dims, LowerContext& context) {
                                        {"mode", *aligned ? "linear-aligned" : "linear"},
                                        {"x_scale", static_cast<double>(x->affine.scale)},
                                        {"x_zero_point", x->affine.zero_point}};
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, "halftone::int8_interpolate", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, "halftone::int8_interpolate", std::move(inputs), node.source());
   return true;
 }
 

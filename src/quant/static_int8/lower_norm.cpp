@@ -55,8 +55,8 @@ bool lower_norm_node(Node& node, LowerContext& context) {
   } else if (!in_inference(node) || !affine.factor.defined()) {
     why = "its statistics are not constant";
   }
-  const auto tail = why.empty() ? try_quantized_tail(node.output(), why) : std::nullopt;
-  if (!tail) {
+  const auto epilogue = why.empty() ? try_quantized_epilogue(node.output(), why) : std::nullopt;
+  if (!epilogue) {
     context.refuse(node, "{}", why);
     return false;
   }
@@ -84,8 +84,8 @@ bool lower_norm_node(Node& node, LowerContext& context) {
       {"x_scale", static_cast<double>(x->affine.scale)},
       {"x_zero_point", x->affine.zero_point},
       {"x_max", largest_integer(x->q, context.constants)}};
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, "halftone::int8_conv", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, "halftone::int8_conv", std::move(inputs), node.source());
   return true;
 }
 

@@ -16,10 +16,10 @@ std::vector<NamedArgument> image_inputs(const Dequantized& x) {
 }
 
 /// x as the kernels take it, and what follows; nothing with a reason otherwise.
-std::optional<QuantizedTail> try_image_tail(const Node& node, const std::optional<Dequantized>& x,
-                                            size_t dims, LowerContext& context) {
+std::optional<QuantizedEpilogue> try_pixel_epilogue(const Node& node, const std::optional<Dequantized>& x,
+                                                    size_t dims, LowerContext& context) {
   std::string why;
-  std::optional<QuantizedTail> tail;
+  std::optional<QuantizedEpilogue> epilogue;
   if (!x) {
     why = "its input is not quantized";
   } else if (!is_byte(x->q)) {
@@ -27,16 +27,16 @@ std::optional<QuantizedTail> try_image_tail(const Node& node, const std::optiona
   } else if (rank(x->q) != dims + 2) {
     why = "its input has no batch";
   } else {
-    tail = try_quantized_tail(node.output(), why);
+    epilogue = try_quantized_epilogue(node.output(), why);
   }
-  if (!tail) context.refuse(node, "{}", why);
-  return tail;
+  if (!epilogue) context.refuse(node, "{}", why);
+  return epilogue;
 }
 
 bool lower_average(Node& node, size_t dims, LowerContext& context) {
   const auto x = try_dequantized(try_tensor(node, "self"));
-  const auto tail = try_image_tail(node, x, dims, context);
-  if (!tail) return false;
+  const auto epilogue = try_pixel_epilogue(node, x, dims, context);
+  if (!epilogue) return false;
   const auto kernel = try_extent(node, "kernel_size", dims, 1);
   auto stride = try_extent(node, "stride", dims, 0);
   const auto padding = try_extent(node, "padding", dims, 0);
@@ -53,15 +53,15 @@ bool lower_average(Node& node, size_t dims, LowerContext& context) {
   inputs.push_back({"count_include_pad", try_flag(node, "count_include_pad").value_or(true)});
   inputs.push_back(
       {"divisor_override", static_cast<int64_t>(try_number(node, "divisor_override").value_or(0))});
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, "halftone::int8_avg_pool", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, "halftone::int8_avg_pool", std::move(inputs), node.source());
   return true;
 }
 
 bool lower_adaptive(Node& node, size_t dims, LowerContext& context) {
   const auto x = try_dequantized(try_tensor(node, "self"));
-  const auto tail = try_image_tail(node, x, dims, context);
-  if (!tail) return false;
+  const auto epilogue = try_pixel_epilogue(node, x, dims, context);
+  if (!epilogue) return false;
   const auto size = try_extent(node, "output_size", dims, 0);
   if (!size || std::any_of(size->begin(), size->end(), [](int64_t each) { return each < 1; })) {
     context.refuse(node, "its output size is computed");
@@ -69,8 +69,8 @@ bool lower_adaptive(Node& node, size_t dims, LowerContext& context) {
   }
   std::vector<NamedArgument> inputs = image_inputs(*x);
   inputs.push_back({"output_size", number_list(*size)});
-  append_output(inputs, tail->quantized);
-  replace_tail(*tail, "halftone::int8_adaptive_avg_pool", std::move(inputs), node.source());
+  append_output(inputs, epilogue->quantized);
+  replace_epilogue(*epilogue, "halftone::int8_adaptive_avg_pool", std::move(inputs), node.source());
   return true;
 }
 
@@ -95,16 +95,16 @@ bool lower_mean(Node& node, LowerContext& context) {
     return false;
   }
   std::string why;
-  const auto tail = try_quantized_tail(node.output(), why);
-  if (!tail) {
+  const auto epilogue = try_quantized_epilogue(node.output(), why);
+  if (!epilogue) {
     context.refuse(node, "{}", why);
     return false;
   }
   std::vector<NamedArgument> inputs = image_inputs(*x);
   inputs.push_back({"output_size", number_list(std::vector<int64_t>(pixels.size(), 1))});
-  append_output(inputs, tail->quantized);
+  append_output(inputs, epilogue->quantized);
   if (try_flag(node, "keepdim").value_or(false)) {
-    replace_tail(*tail, "halftone::int8_adaptive_avg_pool", std::move(inputs), node.source());
+    replace_epilogue(*epilogue, "halftone::int8_adaptive_avg_pool", std::move(inputs), node.source());
     return true;
   }
   TensorMeta meta = *x->q->meta();
@@ -113,8 +113,8 @@ bool lower_mean(Node& node, LowerContext& context) {
   Node* pooled =
       context.graph.insert(&node, "halftone::int8_adaptive_avg_pool", std::move(inputs),
                            {{node.output()->name() + "_pixel", ValueType::kTensor, meta}}, node.source());
-  replace_tail(*tail, "aten::squeeze.dims", {{"self", pooled->output()}, {"dim", number_list(pixels)}},
-               node.source());
+  replace_epilogue(*epilogue, "aten::squeeze.dims",
+                   {{"self", pooled->output()}, {"dim", number_list(pixels)}}, node.source());
   return true;
 }
 

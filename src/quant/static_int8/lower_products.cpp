@@ -153,9 +153,9 @@ class ProductRewrite {
     }
     const Value* value = node_.output();
     const auto residual = try_residual(value);
-    if (const auto tail = try_quantized_tail(value, why)) {
-      write(*tail, residual);
-    } else if (const auto plain = residual ? try_quantized_tail(node_.output(), why) : std::nullopt) {
+    if (const auto epilogue = try_quantized_epilogue(value, why)) {
+      write(*epilogue, residual);
+    } else if (const auto plain = residual ? try_quantized_epilogue(node_.output(), why) : std::nullopt) {
       write(*plain, std::nullopt);
     } else {
       const Node* next = only_user(node_.output());
@@ -225,10 +225,10 @@ class ProductRewrite {
 
   const char* target() const { return linear() ? "halftone::int8_static_linear" : "halftone::int8_conv"; }
 
-  void write(const QuantizedTail& tail, const std::optional<Dequantized>& residual) const {
+  void write(const QuantizedEpilogue& epilogue, const std::optional<Dequantized>& residual) const {
     std::vector<NamedArgument> operands = inputs(residual);
-    append_output(operands, tail.quantized);
-    replace_tail(tail, target(), std::move(operands), node_.source());
+    append_output(operands, epilogue.quantized);
+    replace_epilogue(epilogue, target(), std::move(operands), node_.source());
   }
 
   void write_floats() const {

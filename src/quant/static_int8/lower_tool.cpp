@@ -12,12 +12,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "halftone/capture.h"
-#include "halftone/compile.h"
-#include "halftone/error.h"
-#include "halftone/lower.h"
-#include "halftone/ptq.h"
-#include "halftone/tensor_file.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/compile/compile.h"
+#include "halftone/graph/tensor_file.h"
+#include "halftone/ptq/lower.h"
+#include "halftone/ptq/ptq.h"
 
 namespace {
 

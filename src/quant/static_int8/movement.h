@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "halftone/graph.h"
+#include "halftone/graph/graph.h"
 
 namespace halftone::static_int8 {
 

@@ -4,7 +4,7 @@
 //                                                  (product_op.cpp)
 //   halftone::int8_add, int8_mul, int8_lookup      element by element (elementwise_op.cpp)
 //   halftone::int8_max_pool, int8_avg_pool, int8_adaptive_avg_pool, int8_interpolate
-//                                                  on images (images_op.cpp)
+//                                                  on images (channels_last_op.cpp)
 //   halftone::int8_cat                             parts of several scales (cat_op.cpp)
 //
 // Scales and zero points are arguments: x_scale, x_zero_point, out_scale, out_zero_point, and the range

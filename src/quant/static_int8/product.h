@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 #include "kernels/int8_conv/int8_conv.h"
 #include "kernels/quantized_ops/quantized_ops.h"
 

@@ -3,7 +3,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "quant/static_int8/layout.h"
 #include "quant/static_int8/operators.h"
 #include "quant/static_int8/product.h"
@@ -41,7 +41,7 @@ ProductSpec product_spec(const char* name, const kernels::ConvShape& shape, cons
 
 /// Rows in, rows out: x, residual and result are dense, channels last.
 void run_product(Product& product, const at::Tensor& x, const at::Tensor& residual, const at::Tensor& out) {
-  AtenSplitter splitter;
+  AtenParallelFor parallel_for;
   kernels::Int8ConvArgs args = product.args;
   args.x = x.const_data_ptr<uint8_t>();
   if (residual.defined()) args.residual = residual.const_data_ptr<uint8_t>();
@@ -51,10 +51,10 @@ void run_product(Product& product, const at::Tensor& x, const at::Tensor& residu
     args.out_f32 = out.data_ptr<float>();
   }
   args.workspace_bytes =
-      kernels::int8_conv_workspace_bytes(*product.kernel, product.problem, splitter.threads());
+      kernels::int8_conv_workspace_bytes(*product.kernel, product.problem, parallel_for.threads());
   const at::Tensor workspace = at::empty({static_cast<int64_t>(args.workspace_bytes)}, at::kByte);
   args.workspace = workspace.data_ptr();
-  kernels::int8_conv(*product.kernel, product.problem, args, splitter);
+  kernels::int8_conv(*product.kernel, product.problem, args, parallel_for);
 }
 
 void check_residual(const char* name, const at::Tensor& residual, c10::IntArrayRef sizes) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "graph/read_node.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::static_int8 {
 

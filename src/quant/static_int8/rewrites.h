@@ -11,7 +11,7 @@
 
 #include "graph/rewrite/edit.h"
 #include "graph/rewrite/layout.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
 #include "quant/static_int8/qparams.h"
 
 namespace halftone::static_int8 {
@@ -57,23 +57,23 @@ bool rewrite_interpolate(LowerContext& context);
 bool rewrite_lookup(LowerContext& context);
 /// Operators that ask for contiguous memory (view) get a form that does not; results of the graph keep their
 /// strides. Must be the last.
-bool rewrite_settle_strides(LowerContext& context);
+bool rewrite_fix_strides(LowerContext& context);
 
 // Shared by the rewrites.
 
 /// What follows a float: an optional relu, relu6, hardtanh or clamp, then quantize nodes that all have the
 /// same parameters.
-struct QuantizedTail {
+struct QuantizedEpilogue {
   std::vector<Node*> quantize;  ///< at least one
   Quantized quantized;          ///< with least and largest as the clamp leaves them
 };
 /// Nothing if the float, or what the clamp makes of it, is read by anything else; `why` says what.
-std::optional<QuantizedTail> try_quantized_tail(const Value* value, std::string& why);
+std::optional<QuantizedEpilogue> try_quantized_epilogue(const Value* value, std::string& why);
 
-/// insert_for() for the results of the tail's quantize nodes. Results of three and more dimensions are
+/// insert_for() for the results of the epilogue's quantize nodes. Results of three and more dimensions are
 /// channels last.
-Node* replace_tail(const QuantizedTail& tail, std::string_view target, std::vector<NamedArgument> inputs,
-                   const Source& source);
+Node* replace_epilogue(const QuantizedEpilogue& epilogue, std::string_view target,
+                       std::vector<NamedArgument> inputs, const Source& source);
 /// scale, zero point and range as the arguments that all int8 operators end with.
 void append_output(std::vector<NamedArgument>& inputs, const Quantized& quantized);
 }  // namespace halftone::static_int8

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "graph/test_support.h"
-#include "halftone/lower.h"
+#include "halftone/ptq/lower.h"
 #include "quant/ptq/quantize_op.h"
 
 namespace halftone {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 
 namespace halftone {
 namespace {
@@ -190,8 +190,8 @@ AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const Affin
   const auto choose = with_type(rule.scale_type, [](auto type) { return &scale_of<decltype(type)>; });
   const auto quantize = with_type(rule.math_type, [](auto type) { return &quantize_group<decltype(type)>; });
   const auto search = with_type(rule.math_type, [](auto type) { return &search_group<decltype(type)>; });
-  AtenSplitter splitter;
-  splitter.run((n + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
+  AtenParallelFor parallel_for;
+  parallel_for.run((n + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
     const int64_t first = task * kRowsPerTask * groups,
                   last = std::min(n * groups, first + kRowsPerTask * groups);
     for (int64_t g = first; g < last; ++g) {

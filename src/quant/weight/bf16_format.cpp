@@ -53,8 +53,8 @@ ReadyLinear bf16_ready(const LinearParts& parts, const LinearAttributes&, const 
   const kernels::Bf16LinearKernel& kernel = kernels::choose_bf16_linear(problem);
   return {kernel.name, packed_bf16(parts[0], kernel.tile_n),
           kernels::bf16_linear_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::bf16_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::bf16_linear(kernel, problem, args, parallel_for);
           }};
 }
 

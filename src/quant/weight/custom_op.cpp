@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "base/errors.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/linear_format.h"
 #include "quant/weight/meta_linear.h"
@@ -26,7 +26,7 @@ struct Known {
 // Parsed once: a graph calls with the same few strings again and again. Bounded, because nothing stops a
 // program from making configs without end.
 Known known_config(const std::string& json) {
-  constexpr size_t kMost = 256;
+  constexpr size_t kMax = 256;
   static std::mutex mutex;
   static auto* all = new std::map<std::string, Known>;
   const std::lock_guard lock(mutex);
@@ -34,7 +34,7 @@ Known known_config(const std::string& json) {
   if (found != all->end()) return found->second;
   const QuantConfig config = QuantConfig::from_json(json);
   Known known{config, format_of(config)};
-  if (all->size() >= kMost) all->clear();
+  if (all->size() >= kMax) all->clear();
   all->emplace(json, known);
   return known;
 }

@@ -5,7 +5,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "graph/dtype_text.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "quant/weight/linear_call.h"
@@ -72,8 +72,8 @@ at::Tensor look_up(const at::Tensor& indices, const Table& table, OptionalType d
   args.out = out.mutable_data_ptr();
   args.out_stride = table.width;
   if (out.numel() > 0) {
-    AtenSplitter splitter;
-    kernels::embedding_rows(kernels::choose_embedding_rows(problem), problem, args, splitter);
+    AtenParallelFor parallel_for;
+    kernels::embedding_rows(kernels::choose_embedding_rows(problem), problem, args, parallel_for);
   }
   return out.to(type);
 }

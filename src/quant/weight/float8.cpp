@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "kernels/fp8_linear/float8.h"
 
 namespace halftone {
@@ -17,8 +17,8 @@ void encode_scaled(const at::Tensor& rows, const float* scale, int64_t scale_str
   const int64_t n = rows.size(0), k = rows.size(1);
   const float* from = rows.const_data_ptr<float>();
   auto* to = static_cast<uint8_t*>(q.mutable_data_ptr());
-  AtenSplitter splitter;
-  splitter.run(n, [&](int64_t row, int) {
+  AtenParallelFor parallel_for;
+  parallel_for.run(n, [&](int64_t row, int) {
     const float s = scale[row * scale_stride];
     for (int64_t i = row * k; i < (row + 1) * k; ++i)
       to[i] = kernels::float8_from_float(from[i] / s, kFormat);

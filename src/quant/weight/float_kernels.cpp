@@ -11,8 +11,8 @@ ReadyLinear ready_int8_weight_only(const PackSource& source, const LinearProblem
   const kernels::Int8WeightOnlyKernel& kernel = kernels::choose_int8_weight_only(problem);
   return {kernel.name, packed_int8_weight_only(source, kernel.tile_n),
           kernels::int8_weight_only_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int8_weight_only_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::int8_weight_only_linear(kernel, problem, args, parallel_for);
           }};
 }
 
@@ -21,8 +21,8 @@ ReadyLinear ready_int4_weight_only(const PackSource& source, int group, const Li
   const kernels::Int4WeightOnlyKernel& kernel = kernels::choose_int4_weight_only(problem);
   return {kernel.name, packed_int4_weight_only(source, group, kernel.tile_n),
           kernels::int4_weight_only_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int4_weight_only_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::int4_weight_only_linear(kernel, problem, args, parallel_for);
           }};
 }
 
@@ -31,8 +31,8 @@ ReadyLinear ready_int4_dynamic(const PackSource& source, int group, const Linear
   const kernels::Int4DynamicKernel& kernel = kernels::choose_int4_dynamic(problem);
   return {kernel.name, packed_int4_dynamic(source, group, kernel.tile_n),
           kernels::int4_dynamic_workspace_bytes(kernel, problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::int4_dynamic_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::int4_dynamic_linear(kernel, problem, args, parallel_for);
           }};
 }
 
@@ -41,13 +41,13 @@ ReadyLinear ready_fp32(const PackSource& source, const LinearProblem& p) {
   const kernels::Fp32LinearKernel& kernel = kernels::choose_fp32_linear(problem);
   return {kernel.name, packed_fp32(source, kernel.tile_n),
           kernels::fp32_linear_workspace_bytes(kernel, problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::fp32_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::fp32_linear(kernel, problem, args, parallel_for);
           }};
 }
 
 LinearProblem problem_of(LinearCall& call) {
-  return {call.m(), call.n(), call.k(), call.splitter().threads(), call.output_type()};
+  return {call.m(), call.n(), call.k(), call.parallel_for().threads(), call.output_type()};
 }
 
 at::Tensor run_ready(LinearCall& call, const ReadyLinear& ready, const at::Tensor& rows) {
@@ -58,7 +58,7 @@ at::Tensor run_ready(LinearCall& call, const ReadyLinear& ready, const at::Tenso
   }
   args.workspace_bytes = ready.workspace_bytes;
   args.workspace = call.workspace(ready.workspace_bytes);
-  ready.call(args, call.splitter());
+  ready.call(args, call.parallel_for());
   return call.result();
 }
 

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 

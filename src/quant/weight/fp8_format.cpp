@@ -63,8 +63,8 @@ ReadyLinear fp8_ready(const LinearParts& parts, const LinearAttributes& attribut
   const kernels::Fp8LinearKernel& kernel = kernels::choose_fp8_linear(problem);
   return {kernel.name, packed_fp8(parts[0], parts[1], kernel.tile_n),
           kernels::fp8_linear_workspace_bytes(problem, p.threads, p.type),
-          [&kernel, problem](const kernels::Fp32LinearArgs& args, Splitter& splitter) {
-            kernels::fp8_linear(kernel, problem, args, splitter);
+          [&kernel, problem](const kernels::Fp32LinearArgs& args, ParallelFor& parallel_for) {
+            kernels::fp8_linear(kernel, problem, args, parallel_for);
           }};
 }
 

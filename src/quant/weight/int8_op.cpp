@@ -38,10 +38,10 @@ at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& 
   args.x_format = symmetric_activations ? kernels::RowFormat::kS8 : kernels::RowFormat::kU8;
   args.weights = block.const_data_ptr();
   args.epilogue = call.epilogue();
-  args.workspace_bytes =
-      kernels::int8_linear_workspace_bytes(kernel, problem, call.splitter().threads(), args.epilogue.type);
+  args.workspace_bytes = kernels::int8_linear_workspace_bytes(kernel, problem, call.parallel_for().threads(),
+                                                              args.epilogue.type);
   args.workspace = call.workspace(args.workspace_bytes);
-  kernels::int8_linear(kernel, problem, args, call.splitter());
+  kernels::int8_linear(kernel, problem, args, call.parallel_for());
   return call.result();
 }
 

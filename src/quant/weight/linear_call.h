@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "graph/aten_splitter.h"
+#include "graph/aten_parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 
@@ -33,7 +33,7 @@ class LinearCall {
   /// converted afterwards.
   kernels::Epilogue epilogue() const;
   kernels::OutputType output_type() const;
-  AtenSplitter& splitter() { return splitter_; }
+  AtenParallelFor& parallel_for() { return parallel_for_; }
   /// Scratch memory until the next call in this thread.
   void* workspace(size_t bytes);
   /// [..., n] in x's type, once the kernel has run.
@@ -45,7 +45,7 @@ class LinearCall {
   std::vector<int64_t> sizes_;  // of the result
   at::Tensor rows_, bias_, out_;
   at::Tensor large_workspace_;
-  AtenSplitter splitter_;
+  AtenParallelFor parallel_for_;
 };
 
 /// Whether a size is a symbol: while graphs are traced. Kernels will see numbers and check those.

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cpu/splitter.h"
-#include "halftone/graph.h"
-#include "halftone/quant_config.h"
+#include "cpu/parallel_for.h"
+#include "halftone/graph/graph.h"
+#include "halftone/quant/config.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 
 namespace halftone {
@@ -29,7 +29,7 @@ struct ReadyLinear {
   const char* name = nullptr;
   at::Tensor block;
   size_t workspace_bytes = 0;
-  std::function<void(const kernels::Fp32LinearArgs&, Splitter&)> call;
+  std::function<void(const kernels::Fp32LinearArgs&, ParallelFor&)> call;
 };
 
 using LinearParts = std::vector<at::Tensor>;

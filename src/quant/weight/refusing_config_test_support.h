@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 

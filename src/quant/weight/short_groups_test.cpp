@@ -5,7 +5,7 @@
 #include <ATen/ops/matmul.h>
 #include <gmock/gmock.h>
 
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 #include "quant/weight/test_support.h"
 
 namespace halftone {

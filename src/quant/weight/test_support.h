@@ -9,7 +9,7 @@
 #include <string>
 
 #include "graph/test_support.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 namespace halftone {
 

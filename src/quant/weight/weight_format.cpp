@@ -1,5 +1,5 @@
 // WeightFormat: checks and defaults that all formats share.
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 #include <ATen/ops/isfinite.h>
 

@@ -1,4 +1,4 @@
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,5 +1,5 @@
-// Autoquant: calibration, planning and quantizing; the entry points of halftone/autoquant.h.
-#include "halftone/autoquant.h"
+// Autoquant: calibration, planning and quantizing; the entry points of halftone/tune/autoquant.h.
+#include "halftone/tune/autoquant.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
@@ -15,9 +15,9 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "base/scheme_table.h"
-#include "halftone/kernels.h"
-#include "halftone/quantize.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
+#include "halftone/cli/kernels.h"
+#include "halftone/quant/quantize.h"
 #include "tune/autoquant/plan_key.h"
 #include "tune/autoquant/planner.h"
 #include "tune/autoquant/sample_keeper.h"
@@ -60,7 +60,7 @@ std::vector<LayerInfo> module_layers(torch::nn::Module& module, const AutoquantO
 void check_options(const AutoquantOptions& options) {
   if (!(options.time_limit > 0))
     fail(ErrorCode::kInvalidArgument, "autoquant: the time limit must be above 0");
-  for (const double cosine : {options.least_cosine, options.least_layer_cosine}) {
+  for (const double cosine : {options.min_cosine, options.min_layer_cosine}) {
     if (!(cosine <= 1 && cosine >= 0))
       fail(ErrorCode::kInvalidArgument, "autoquant: a least cosine must be from 0 to 1, not {}", cosine);
   }

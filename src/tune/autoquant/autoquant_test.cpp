@@ -1,5 +1,5 @@
 // Autoquant as its users call it, on small models.
-#include "halftone/autoquant.h"
+#include "halftone/tune/autoquant.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
@@ -13,8 +13,8 @@
 #include <chrono>
 #include <map>
 
-#include "halftone/checkpoint.h"
-#include "halftone/quantized_tensor.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/quant/quantized_tensor.h"
 #include "tune/accuracy.h"
 #include "tune/autoquant/test_models.h"
 #include "tune/autoquant/time_cache.h"
@@ -45,12 +45,12 @@ const AutoquantCandidate& candidate_of(const AutoquantLayer& layer, const std::s
   throw std::runtime_error(scheme + " is no candidate");
 }
 
-double least_cosine(const std::shared_ptr<GraphModule>& expected, const std::shared_ptr<GraphModule>& got,
-                    const Sample& sample) {
+double min_cosine(const std::shared_ptr<GraphModule>& expected, const std::shared_ptr<GraphModule>& got,
+                  const Sample& sample) {
   AccuracyCount count;
   Session a(expected), b(got);
   count.add(a(sample.args, sample.kwargs), b(sample.args, sample.kwargs), {});
-  return count.result().least_cosine;
+  return count.result().min_cosine;
 }
 
 TEST(Autoquant, MeasuresEveryLayerAndSaysWhy) {
@@ -100,7 +100,7 @@ TEST(Autoquant, TheSecondPlanningTakesEverythingFromTheCache) {
   EXPECT_EQ(plan_autoquant(module, samples, options), first);
   clear_autoquant_cache();
   // Another budget is another plan, but the times are known.
-  options.least_cosine = 0.9;
+  options.min_cosine = 0.9;
   EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("0 of them measured")));
   options.use_cache = false;
   EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("2 of them measured")));
@@ -157,17 +157,17 @@ TEST(Autoquant, ATightBudgetGivesLayersBack) {
   const Samples samples(std::vector{rows_call(64, kWide), rows_call(64, kWide)});
   AutoquantOptions options = quick_options();
   options.schemes = {"int4wo", "int8wo", "bf16wo"};
-  options.least_layer_cosine = 0.9;
-  options.least_cosine = 0.1;
+  options.min_layer_cosine = 0.9;
+  options.min_cosine = 0.1;
   plan_autoquant(module, samples, options);
   pretend_times();
-  options.least_cosine = 0;
+  options.min_cosine = 0;
   const AutoquantPlan loose = plan_autoquant(module, samples, options);
   const size_t most = count_choice(loose, "int4wo");
   ASSERT_EQ(most, 12U) << loose.to_text();
-  options.least_cosine = 1 - (1 - loose.cosine) / 4;
+  options.min_cosine = 1 - (1 - loose.cosine) / 4;
   const AutoquantPlan tight = plan_autoquant(module, samples, options);
-  EXPECT_GE(tight.cosine, options.least_cosine);
+  EXPECT_GE(tight.cosine, options.min_cosine);
   EXPECT_LT(count_choice(tight, "int4wo"), most);
   // Given back by steps, not to fp32 at once; and no more than needed.
   EXPECT_EQ(count_choice(tight, "fp32"), 0U) << tight.to_text();
@@ -177,8 +177,8 @@ TEST(Autoquant, ATightBudgetGivesLayersBack) {
   // The plan really holds it, applied to the model and called with what it was validated with.
   const auto quantized = module->clone();
   if (tight.quantizes()) apply_plan(*quantized, tight);
-  EXPECT_GE(least_cosine(module, quantized, samples.calls.back()), options.least_cosine - 1e-4);
-  options.least_cosine = 1;
+  EXPECT_GE(min_cosine(module, quantized, samples.calls.back()), options.min_cosine - 1e-4);
+  options.min_cosine = 1;
   const AutoquantPlan none = plan_autoquant(module, samples, options);
   EXPECT_FALSE(none.quantizes());
   EXPECT_NEAR(none.cosine, 1, 1e-6);
@@ -193,7 +193,7 @@ TEST(Autoquant, ALayersBoundRefusesASchemeWithItsCosine) {
   const Samples samples(std::vector{rows_call(32, kWide)});
   plan_autoquant(module, samples, options);
   pretend_times();
-  options.least_layer_cosine = 0.9999;
+  options.min_layer_cosine = 0.9999;
   const AutoquantPlan plan = plan_autoquant(module, samples, options);
   for (const AutoquantLayer& layer : plan.layers) {
     EXPECT_THAT(candidate_of(layer, "int4wo").note, HasSubstr("less than 0.9999"));
@@ -211,7 +211,7 @@ TEST(Autoquant, TheTimeLimitLeavesAPlanThatHolds) {
   clear_autoquant_cache();
   AutoquantOptions options = quick_options();
   options.schemes = {};
-  options.race = true;
+  options.final_comparison = true;
   options.time_limit = 0.01;
   const auto start = std::chrono::steady_clock::now();
   const AutoquantPlan plan =
@@ -237,7 +237,7 @@ TEST(Autoquant, TinyLayersStayInFp32AndThePlanSaysSo) {
 TEST(Autoquant, TheRaceTakesTheFastestAsAWhole) {
   at::manual_seed(8);
   AutoquantOptions options = quick_options();
-  options.race = true;
+  options.final_comparison = true;
   options.time_limit = 5;
   const AutoquantPlan plan =
       plan_autoquant(block_model(2, kWide), std::vector{rows_call(64, kWide)}, options);
@@ -251,7 +251,7 @@ TEST(Autoquant, TheRaceTakesTheFastestAsAWhole) {
       std::find_if(plan.runs.begin(), plan.runs.end(), [](const AutoquantRun& run) { return run.chosen; });
   ASSERT_NE(chosen, plan.runs.end());
   EXPECT_TRUE(chosen->holds);
-  EXPECT_EQ(chosen->least_cosine, plan.cosine);
+  EXPECT_EQ(chosen->min_cosine, plan.cosine);
   if (chosen != plan.runs.begin()) {
     for (const AutoquantRun& run : plan.runs) EXPECT_LE(chosen->milliseconds, run.milliseconds);
   }
@@ -356,7 +356,7 @@ TEST(Autoquant, ChangesNoSettingOfTheProcess) {
   const at::Tensor expected = at::rand({4});
   at::manual_seed(99);
   AutoquantOptions options = quick_options();
-  options.race = true;
+  options.final_comparison = true;
   options.time_limit = 5;
   autoquant(module, samples, options);
   EXPECT_TRUE(at::rand({4}).equal(expected));
@@ -377,7 +377,7 @@ TEST(Autoquant, RefusesOptionsThatMakeNoSense) {
   expect_error(ErrorCode::kInvalidArgument, {"time limit"},
                [&] { with([](AutoquantOptions& options) { options.time_limit = 0; }); });
   expect_error(ErrorCode::kInvalidArgument, {"from 0 to 1, not 2"},
-               [&] { with([](AutoquantOptions& options) { options.least_cosine = 2; }); });
+               [&] { with([](AutoquantOptions& options) { options.min_cosine = 2; }); });
   expect_error(ErrorCode::kInvalidArgument, {"needs samples"}, [&] { autoquant(module); });
 }
 
@@ -385,12 +385,12 @@ TEST(AutoquantBackend, PlansOnceAndIsLoadedAsItWas) {
   at::manual_seed(14);
   const TestFolder folder;
   const auto module = block_model(1, kWide);
-  const auto kind =
-      autoquant_backend_kind({.schemes = {"int8wo"}, .least_cosine = 0.99, .time_limit = 10, .race = false});
-  EXPECT_EQ(kind->config(), R"({"least_cosine":0.99,"race":false,"schemes":["int8wo"],"time_limit":10.0})");
-  EXPECT_EQ(make_backend_kind("AutoquantBackend", kind->config())->config(), kind->config());
-  EXPECT_EQ(kind->describe_config(), "schemes=[int8wo], least_cosine=0.99, time_limit=10, race=false");
-  Backend backend(kind);
+  const auto recipe = autoquant_backend_recipe(
+      {.schemes = {"int8wo"}, .min_cosine = 0.99, .time_limit = 10, .final_comparison = false});
+  EXPECT_EQ(recipe->config(), R"({"least_cosine":0.99,"race":false,"schemes":["int8wo"],"time_limit":10.0})");
+  EXPECT_EQ(make_backend_recipe("AutoquantBackend", recipe->config())->config(), recipe->config());
+  EXPECT_EQ(recipe->describe_config(), "schemes=[int8wo], least_cosine=0.99, time_limit=10, race=false");
+  Backend backend(recipe);
   const Sample sample = rows_call(64, kWide);
   backend.build(module, {}, {sample});
   const at::Tensor answer = only_tensor(backend.infer(sample.args));
@@ -400,9 +400,9 @@ TEST(AutoquantBackend, PlansOnceAndIsLoadedAsItWas) {
   loaded.deploy();
   EXPECT_TRUE(only_tensor(loaded.infer(sample.args)).equal(answer));
   expect_error(ErrorCode::kInvalidArgument, {"race must be true or false"},
-               [] { make_backend_kind("AutoquantBackend", R"({"race": 1})"); });
+               [] { make_backend_recipe("AutoquantBackend", R"({"race": 1})"); });
   expect_error(ErrorCode::kInvalidArgument, {"there is no field \"scheme\"", "schemes"},
-               [] { make_backend_kind("AutoquantBackend", R"({"scheme": []})"); });
+               [] { make_backend_recipe("AutoquantBackend", R"({"scheme": []})"); });
 }
 
 TEST(AutoquantBackend, IsACandidateOfTheTuner) {
@@ -417,7 +417,7 @@ TEST(AutoquantBackend, IsACandidateOfTheTuner) {
   const CandidateReport* row = result.report.find("autoquant");
   ASSERT_NE(row, nullptr);
   EXPECT_NE(row->verdict, Verdict::kFailed) << row->reason;
-  EXPECT_GE(row->accuracy.value().least_cosine, 0.995);
+  EXPECT_GE(row->accuracy.value().min_cosine, 0.995);
 }
 
 }  // namespace

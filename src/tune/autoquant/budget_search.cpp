@@ -7,10 +7,10 @@ namespace halftone::aq {
 namespace {
 
 // A scheme that gains less of a group's time than this is not worth its loss of accuracy.
-constexpr double kLeastGain = 0.015;
-constexpr int kMostTrials = 10;
+constexpr double kMinGain = 0.015;
+constexpr int kMaxTrials = 10;
 // Groups that are not asked by then have the mean harm of the others.
-constexpr std::chrono::seconds kMostHarmTime(6);
+constexpr std::chrono::seconds kMaxHarmTime(6);
 // The prediction aims a little below the limit, and is content with this much of it.
 constexpr double kFirstAim = 0.95;
 constexpr double kNearLimit = 0.75;
@@ -22,7 +22,7 @@ class BudgetSearch {
                const std::function<bool()>& is_late)
       : input_(input), costs_(costs), judge_(judge), is_late_(is_late) {
     for (std::vector<Option>& options : options_of(costs))
-      problem_.frontiers.push_back(frontier(std::move(options), kLeastGain));
+      problem_.frontiers.push_back(frontier(std::move(options), kMinGain));
   }
 
   BudgetResult run() {
@@ -40,7 +40,7 @@ class BudgetSearch {
   }
 
  private:
-  double limit() const { return 1 - input_.options.least_cosine; }
+  double limit() const { return 1 - input_.options.min_cosine; }
 
   SchemeOfGroup schemes_of(const Assignment& steps) const {
     SchemeOfGroup schemes;
@@ -53,7 +53,7 @@ class BudgetSearch {
     size_t known = 0;
     std::vector<bool> asked(problem_.frontiers.size(), false);
     problem_.harm.assign(problem_.frontiers.size(), 0);
-    const auto end = std::chrono::steady_clock::now() + kMostHarmTime;
+    const auto end = std::chrono::steady_clock::now() + kMaxHarmTime;
     for (size_t g = 0; g < problem_.frontiers.size(); ++g) {
       const Option& fastest = problem_.frontiers[g].front();
       asked[g] = fastest.error <= 0;
@@ -69,22 +69,22 @@ class BudgetSearch {
   }
 
   /// Harms in proportion, so that what was predicted for `steps` is what was found.
-  void correct(const Assignment& steps, const Variant& found) {
+  void correct(const Assignment& steps, const PlanCandidate& found) {
     const double predicted = predicted_error(problem_, steps), real = std::max(1 - found.cosine, 1e-12);
     if (!(predicted > 0) || !found.note.empty()) return;
     for (double& harm : problem_.harm) harm *= real / predicted;
   }
 
-  void fit(const Assignment& fastest, const Variant& first) {
+  void fit(const Assignment& fastest, const PlanCandidate& first) {
     estimate_harm();
     correct(fastest, first);
     double aim = kFirstAim;
-    for (int trial = 0; trial < kMostTrials; ++trial) {
+    for (int trial = 0; trial < kMaxTrials; ++trial) {
       if (is_late_()) {
         result_.complete = false;
         return;
       }
-      const Assignment steps = give_back(problem_, aim * limit(), GiveBackOrder::kMostForTheTime);
+      const Assignment steps = relax_budget(problem_, aim * limit(), RelaxOrder::kMostForTheTime);
       if (std::find(tried_.begin(), tried_.end(), steps) != tried_.end()) {
         if (!result_.plans.empty()) break;
         aim *= kLowerAim;
@@ -93,27 +93,27 @@ class BudgetSearch {
       tried_.push_back(steps);
       const SchemeOfGroup schemes = schemes_of(steps);
       if (std::all_of(schemes.begin(), schemes.end(), [](size_t scheme) { return scheme == 0; })) break;
-      const auto variant = judge_.judge("plan", schemes);
-      correct(steps, *variant);
-      if (variant->holds) {
-        result_.plans.push_back(variant);
-        if (1 - variant->cosine > kNearLimit * limit()) break;
-      } else if (!variant->note.empty()) {
+      const auto candidate = judge_.judge("plan", schemes);
+      correct(steps, *candidate);
+      if (candidate->holds) {
+        result_.plans.push_back(candidate);
+        if (1 - candidate->cosine > kNearLimit * limit()) break;
+      } else if (!candidate->note.empty()) {
         break;  // it cannot be built
       }
     }
     // Most harmful first is what people ask for; most for the time is faster where harms differ little.
-    if (!result_.plans.empty() && !is_late_()) try_order(GiveBackOrder::kMostHarmful, aim);
+    if (!result_.plans.empty() && !is_late_()) try_order(RelaxOrder::kMostHarmful, aim);
     result_.harm = problem_.harm;
   }
 
-  void try_order(GiveBackOrder other, double aim) {
-    const SchemeOfGroup schemes = schemes_of(give_back(problem_, aim * limit(), other));
+  void try_order(RelaxOrder other, double aim) {
+    const SchemeOfGroup schemes = schemes_of(relax_budget(problem_, aim * limit(), other));
     const bool known = std::any_of(result_.plans.begin(), result_.plans.end(),
                                    [&](const auto& plan) { return plan->schemes == schemes; });
     if (known) return;
-    const auto variant = judge_.judge("plan, most harmful first", schemes);
-    if (variant->holds) result_.plans.push_back(variant);
+    const auto candidate = judge_.judge("plan, most harmful first", schemes);
+    if (candidate->holds) result_.plans.push_back(candidate);
   }
 
   void finish() {
@@ -122,7 +122,7 @@ class BudgetSearch {
     });
     if (result_.plans.empty()) return;
     for (size_t g = 0; g < problem_.frontiers.size(); ++g)
-      result_.given_back.push_back(result_.plans.front()->schemes[g] != problem_.frontiers[g].front().scheme);
+      result_.relaxed.push_back(result_.plans.front()->schemes[g] != problem_.frontiers[g].front().scheme);
   }
 
   const PlanInput& input_;

@@ -7,17 +7,17 @@
 #include <vector>
 
 #include "tune/autoquant/group_costs.h"
-#include "tune/autoquant/variant.h"
+#include "tune/autoquant/plan_candidate.h"
 
 namespace halftone::aq {
 
 struct BudgetResult {
   /// Built, and known to hold the budget; the one with the least predicted time first. Empty: only fp32
   /// holds, or no group gains anything.
-  std::vector<std::shared_ptr<Variant>> plans;
-  std::vector<bool> given_back;  ///< by group, in the first plan
-  std::vector<double> harm;      ///< by group: what its error does to the model's; empty: was not needed
-  bool complete = true;          ///< false: the time limit ended the search
+  std::vector<std::shared_ptr<PlanCandidate>> plans;
+  std::vector<bool> relaxed;  ///< by group, in the first plan
+  std::vector<double> harm;   ///< by group: what its error does to the model's; empty: was not needed
+  bool complete = true;       ///< false: the time limit ended the search
 };
 
 /// 1. The fastest allowed scheme of each group. If that holds, it is the plan.

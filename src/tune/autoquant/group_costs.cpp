@@ -6,10 +6,10 @@
 #include <map>
 
 #include "base/log.h"
-#include "halftone/weight_format.h"
+#include "halftone/quant/weight_format.h"
 #include "tune/autoquant/layer_error.h"
 #include "tune/autoquant/time_problem.h"
-#include "tune/entrant.h"
+#include "tune/candidate_run.h"
 
 namespace halftone::aq {
 namespace {
@@ -212,7 +212,7 @@ class CostMeasurer {
     const GraphLayer& marked = input_.model.layers[layer];
     const LayerError found = layer_error(input_.model, input_.recorder, marked, *scheme.config);
     cost.errors[index] = found.error;
-    const double least = input_.options.least_layer_cosine;
+    const double least = input_.options.min_layer_cosine;
     if (!cost.note.empty()) return;
     if (!found.error) {
       cost.note = "refused: " + found.refusal;

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tune/autoquant/give_back.h"
 #include "tune/autoquant/planner.h"
+#include "tune/autoquant/relax_budget.h"
 #include "tune/autoquant/time_cache.h"
 
 namespace halftone::aq {

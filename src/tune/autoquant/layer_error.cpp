@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "compiler/passes/match.h"
-#include "halftone/weight_format.h"
-#include "tune/entrant.h"
+#include "halftone/quant/weight_format.h"
+#include "tune/candidate_run.h"
 
 namespace halftone::aq {
 namespace {

@@ -7,7 +7,7 @@
 #include "base/errors.h"
 #include "graph/op_traits.h"
 #include "graph/read_node.h"
-#include "quant/report/layer_chooser.h"
+#include "quant/select/layer_chooser.h"
 
 namespace halftone::aq {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/graph_module.h"
-#include "halftone/quantize.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/quant/quantize.h"
 #include "quant/graph/find_layers.h"
 
 namespace halftone::aq {

@@ -8,11 +8,11 @@
 
 #include <chrono>
 
-#include "halftone/autoquant.h"
-#include "halftone/capture.h"
-#include "halftone/measure.h"
-#include "halftone/tune_modules.h"
-#include "tune/entrant.h"
+#include "halftone/capture/capture.h"
+#include "halftone/tune/autoquant.h"
+#include "halftone/tune/measure.h"
+#include "halftone/tune/modules.h"
+#include "tune/candidate_run.h"
 #include "tune/fingerprint.h"
 #include "tune/sample_layout.h"
 #include "tune/test_support.h"
@@ -63,19 +63,20 @@ TEST(AutoquantMiniLm, PlansQuicklyReplaysExactlyAndIsNotSlower) {
   if (plan.quantizes()) apply_plan(*replayed, again);
   EXPECT_EQ(model_hash(*replayed), model_hash(*quantized));
 
-  std::vector<std::unique_ptr<Entrant>> entrants;
-  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendKind>& kind) {
-    entrants.push_back(std::make_unique<Entrant>(TuneCandidate{name, kind}));
-    entrants.back()->build(module, samples.calls, {});
+  std::vector<std::unique_ptr<CandidateRun>> candidates;
+  const auto add = [&](const std::string& name, const std::shared_ptr<const BackendRecipe>& recipe) {
+    candidates.push_back(std::make_unique<CandidateRun>(TuneCandidate{name, recipe}));
+    candidates.back()->build(module, samples.calls, {});
   };
-  add("plan", layerwise_backend_kind(plan.overrides()));
-  add("fp32", halftone_backend_kind());
-  add("int8dq", quant_backend_kind({.quantization = "int8dq", .quantization_config = {}}));
-  std::vector<Contestant> contestants;
-  for (const auto& entrant : entrants) contestants.push_back(entrant->contestant(samples.calls.front()));
+  add("plan", layerwise_backend_recipe(plan.overrides()));
+  add("fp32", halftone_backend_recipe());
+  add("int8dq", quant_backend_recipe({.quantization = "int8dq", .quantization_config = {}}));
+  std::vector<TimedCandidate> timed_candidates;
+  for (const auto& candidate : candidates)
+    timed_candidates.push_back(candidate->timed_candidate(samples.calls.front()));
   MeasureOptions measuring;
   measuring.seconds = 3;
-  const Measurements measured = measure(contestants, measuring);
+  const Measurements measured = measure(timed_candidates, measuring);
   EXPECT_LE(paired_ratio(measured.rows[0], measured.rows[1]), kNoise) << plan.to_text();
   EXPECT_LE(paired_ratio(measured.rows[0], measured.rows[2]), kNoise) << plan.to_text();
 }

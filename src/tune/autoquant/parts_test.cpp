@@ -9,10 +9,10 @@
 
 #include "quant/weight/refusing_config_test_support.h"
 #include "tune/autoquant/budget_search.h"
-#include "tune/autoquant/give_back.h"
 #include "tune/autoquant/group_costs.h"
 #include "tune/autoquant/layer_error.h"
 #include "tune/autoquant/recorder.h"
+#include "tune/autoquant/relax_budget.h"
 #include "tune/autoquant/sample_keeper.h"
 #include "tune/autoquant/test_models.h"
 #include "tune/autoquant/time_cache.h"
@@ -163,11 +163,11 @@ TEST(AutoquantGiveBack, TakesTheMostHarmfulStepFirst) {
   BudgetProblem problem;
   problem.frontiers = {{{2, 1, 0.02}, {1, 2, 0.001}, {0, 4, 0}}, {{2, 1, 0.02}, {1, 2, 0.001}, {0, 4, 0}}};
   problem.harm = {0.1, 1};
-  EXPECT_THAT(give_back(problem, 1, GiveBackOrder::kMostHarmful), ElementsAre(0, 0));
-  EXPECT_THAT(give_back(problem, 0.01, GiveBackOrder::kMostHarmful), ElementsAre(0, 1));
-  EXPECT_THAT(give_back(problem, 0.01, GiveBackOrder::kMostForTheTime), ElementsAre(0, 1));
-  EXPECT_THAT(give_back(problem, 0.0015, GiveBackOrder::kMostHarmful), ElementsAre(1, 1));
-  EXPECT_THAT(give_back(problem, 0, GiveBackOrder::kMostHarmful), ElementsAre(2, 2));
+  EXPECT_THAT(relax_budget(problem, 1, RelaxOrder::kMostHarmful), ElementsAre(0, 0));
+  EXPECT_THAT(relax_budget(problem, 0.01, RelaxOrder::kMostHarmful), ElementsAre(0, 1));
+  EXPECT_THAT(relax_budget(problem, 0.01, RelaxOrder::kMostForTheTime), ElementsAre(0, 1));
+  EXPECT_THAT(relax_budget(problem, 0.0015, RelaxOrder::kMostHarmful), ElementsAre(1, 1));
+  EXPECT_THAT(relax_budget(problem, 0, RelaxOrder::kMostHarmful), ElementsAre(2, 2));
   EXPECT_DOUBLE_EQ(predicted_time(problem, {0, 1}), 3);
   EXPECT_DOUBLE_EQ(predicted_error(problem, {0, 1}), 0.1 * 0.02 + 0.001);
 }
@@ -177,8 +177,8 @@ TEST(AutoquantGiveBack, TakesAgainWhatTurnsOutNotToBeNeeded) {
   // The first is the most harmful by a hair, but one step of the second is enough.
   problem.frontiers = {{{1, 1, 0.010}, {0, 9, 0}}, {{1, 1, 0.011}, {0, 2, 0}}};
   problem.harm = {1.2, 1};
-  EXPECT_THAT(give_back(problem, 0.0125, GiveBackOrder::kMostHarmful), ElementsAre(1, 0));
-  EXPECT_THAT(give_back(problem, 0.0125, GiveBackOrder::kMostForTheTime), ElementsAre(0, 1));
+  EXPECT_THAT(relax_budget(problem, 0.0125, RelaxOrder::kMostHarmful), ElementsAre(1, 0));
+  EXPECT_THAT(relax_budget(problem, 0.0125, RelaxOrder::kMostForTheTime), ElementsAre(0, 1));
 }
 
 TEST(AutoquantSamples, AreKeptByShapeWhateverTheirNumber) {

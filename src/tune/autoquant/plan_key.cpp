@@ -36,9 +36,9 @@ std::string plan_key(const std::string& model_hash, const SampleLayout& samples,
                                  {"validation", digest_of_calls(samples.validation)},
                                  {"calls", digest_of_calls(samples.calls)}};
   for (const AutoquantScheme& scheme : schemes_to_try(options)) json["schemes"].push_back(scheme.name);
-  json["least_layer_cosine"] = options.least_layer_cosine;
-  json["least_cosine"] = options.least_cosine;
-  json["race"] = options.race;
+  json["least_layer_cosine"] = options.min_layer_cosine;
+  json["least_cosine"] = options.min_cosine;
+  json["race"] = options.final_comparison;
   json["include"] = options.include;
   json["exclude"] = options.exclude;
   json["machine"] = machine_text();

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/autoquant.h"
+#include "halftone/tune/autoquant.h"
 #include "tune/sample_layout.h"
 
 namespace halftone::aq {

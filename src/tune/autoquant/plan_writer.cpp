@@ -33,22 +33,22 @@ class PlanWriter {
       return scheme != 0
                  ? fmt::format("{} was the fastest as a whole", decision_.winner)
                  : fmt::format("{} was the fastest as a whole, and is not for this layer", decision_.winner);
-    const bool given_back = group < budget_.given_back.size() && budget_.given_back[group];
-    if (given_back) return give_back_reason(group);
+    const bool relaxed = group < budget_.relaxed.size() && budget_.relaxed[group];
+    if (relaxed) return relax_reason(group);
     if (scheme == 0)
       return allowed > 1 ? fmt::format("none of {} others gains enough time", allowed - 1)
                          : "no other scheme is within the layer's bound";
     return fmt::format("fastest of {} within the layer's bound", allowed);
   }
 
-  std::string give_back_reason(size_t group) const {
+  std::string relax_reason(size_t group) const {
     const auto& costs = costs_.costs[group];
     size_t fastest = 0;
     for (size_t s = 0; s < costs.size(); ++s) {
       if (costs[s].allowed() && *costs[s].milliseconds < *costs[fastest].milliseconds) fastest = s;
     }
     return fmt::format("given back: with {} the model's cosine falls below {}", schemes_[fastest].name,
-                       input_.options.least_cosine);
+                       input_.options.min_cosine);
   }
 
   AutoquantLayer layer_of(size_t group, size_t position) const {

@@ -9,10 +9,10 @@
 
 namespace halftone::aq {
 
-/// What came out of the race, or of the budget if there was none.
+/// What came out of the final comparison, or of the budget if there was none.
 struct Decision {
   SchemeOfGroup chosen;
-  std::string winner;           ///< the variant's name
+  std::string winner;           ///< the candidate's name
   bool quantized_lost = false;  ///< fp32 won against quantized ones
   std::string why_lost;         ///< then: what the best of those lacked
   bool complete = true;         ///< false: the time limit left something out

@@ -5,21 +5,21 @@
 
 #include "base/log.h"
 #include "tune/autoquant/budget_search.h"
+#include "tune/autoquant/final_comparison.h"
 #include "tune/autoquant/group_costs.h"
 #include "tune/autoquant/plan_writer.h"
-#include "tune/autoquant/race.h"
 
 namespace halftone::aq {
 namespace {
 
 // Of the time limit. Measuring problems also has an end of its own: more seconds would not change a choice.
 constexpr double kCostShare = 0.25;
-constexpr double kMostCostSeconds = 8;
+constexpr double kMaxCostSeconds = 8;
 constexpr double kBudgetEnd = 0.75;
-constexpr double kMostRaceSeconds = 6;
+constexpr double kMaxFinalSeconds = 6;
 // Single schemes that are predicted this near to the best plan run against it.
 constexpr double kNearThePlan = 1.12;
-constexpr size_t kMostSingles = 4;
+constexpr size_t kMaxSingles = 4;
 constexpr int64_t kProgressSteps = 1000;
 
 class Planner {
@@ -28,7 +28,7 @@ class Planner {
 
   PlanResult run() {
     Judge judge(input_, schemes_);  // before all measuring: it refuses models that draw random numbers
-    const double seconds = std::min(kMostCostSeconds, kCostShare * input_.options.time_limit);
+    const double seconds = std::min(kMaxCostSeconds, kCostShare * input_.options.time_limit);
     costs_ = measure_costs(input_, schemes_, seconds,
                            [&](double share, std::string_view what) { progress(0.5 * share, what); });
     progress(0.5, "the accuracy budget");
@@ -36,11 +36,12 @@ class Planner {
       return remaining() < (1 - kBudgetEnd) * input_.options.time_limit;
     };
     budget_ = search_budget(input_, costs_.costs, judge, is_late);
-    std::vector<std::shared_ptr<Variant>> variants = {judge.judge("fp32", SchemeOfGroup(groups(), 0))};
-    variants.insert(variants.end(), budget_.plans.begin(), budget_.plans.end());
-    decide(judge, std::move(variants), is_late);
-    plan_.least_cosine = input_.options.least_cosine;
-    plan_.least_layer_cosine = input_.options.least_layer_cosine;
+    std::vector<std::shared_ptr<PlanCandidate>> candidates = {
+        judge.judge("fp32", SchemeOfGroup(groups(), 0))};
+    candidates.insert(candidates.end(), budget_.plans.begin(), budget_.plans.end());
+    decide(judge, std::move(candidates), is_late);
+    plan_.min_cosine = input_.options.min_cosine;
+    plan_.min_layer_cosine = input_.options.min_layer_cosine;
     write_decision(plan_, input_, schemes_, costs_, budget_, decision_);
     progress(1, "done");
     return {std::move(plan_), costs_.complete && budget_.complete && decision_.complete};
@@ -68,7 +69,7 @@ class Planner {
     return schemes;
   }
 
-  void add_singles(Judge& judge, std::vector<std::shared_ptr<Variant>>& variants,
+  void add_singles(Judge& judge, std::vector<std::shared_ptr<PlanCandidate>>& candidates,
                    const std::function<bool()>& is_late) {
     const SchemeOfGroup plain(groups(), 0);
     double best = predicted(plain);
@@ -76,35 +77,35 @@ class Planner {
     std::vector<size_t> near;
     for (size_t s = 1; s < schemes_.size(); ++s) {
       const SchemeOfGroup schemes = single(s);
-      const bool known = std::any_of(variants.begin(), variants.end(),
-                                     [&](const auto& variant) { return variant->schemes == schemes; });
+      const bool known = std::any_of(candidates.begin(), candidates.end(),
+                                     [&](const auto& candidate) { return candidate->schemes == schemes; });
       if (!known && predicted(schemes) <= kNearThePlan * best) near.push_back(s);
     }
     std::stable_sort(near.begin(), near.end(),
                      [&](size_t a, size_t b) { return predicted(single(a)) < predicted(single(b)); });
-    for (size_t i = 0; i < std::min(near.size(), kMostSingles); ++i) {
+    for (size_t i = 0; i < std::min(near.size(), kMaxSingles); ++i) {
       if (is_late()) {
         decision_.complete = false;
         return;
       }
-      const auto variant = judge.judge("all " + schemes_[near[i]].name, single(near[i]));
-      if (variant->holds) variants.push_back(variant);
+      const auto candidate = judge.judge("all " + schemes_[near[i]].name, single(near[i]));
+      if (candidate->holds) candidates.push_back(candidate);
     }
   }
 
-  /// What races, and what was expected of it.
-  void log_variant(const Variant& variant) const {
+  /// What is compared, and what was expected of it.
+  void log_candidate(const PlanCandidate& candidate) const {
     std::map<std::string, size_t> counts;
-    for (const size_t scheme : variant.schemes) ++counts[schemes_[scheme].name];
+    for (const size_t scheme : candidate.schemes) ++counts[schemes_[scheme].name];
     std::string text;
     for (const auto& [name, count] : counts)
       text += fmt::format(", {} group{} {}", count, count == 1 ? "" : "s", name);
-    log(LogLevel::kDebug, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}", variant.name,
-        predicted(variant.schemes), variant.cosine, text);
+    log(LogLevel::kDebug, "autoquant: {}: {:.3f} ms predicted for its layers, cosine {:.5f}{}",
+        candidate.name, predicted(candidate.schemes), candidate.cosine, text);
   }
 
   /// Of the best of those that lost to fp32.
-  static std::string describe_loss(const RaceResult& result) {
+  static std::string describe_loss(const FinalComparison& result) {
     size_t best = 0;
     for (size_t i = 1; i < result.runs.size(); ++i) {
       const AutoquantRun& run = result.runs[i];
@@ -114,29 +115,30 @@ class Planner {
                      : fmt::format("of \"{}\", the best: {}", result.runs[best].name, result.why_lost[best]);
   }
 
-  void decide(Judge& judge, std::vector<std::shared_ptr<Variant>> variants,
+  void decide(Judge& judge, std::vector<std::shared_ptr<PlanCandidate>> candidates,
               const std::function<bool()>& is_late) {
-    if (input_.options.race) add_singles(judge, variants, is_late);
-    size_t winner = variants.size() > 1 ? 1 : 0;
+    if (input_.options.final_comparison) add_singles(judge, candidates, is_late);
+    size_t winner = candidates.size() > 1 ? 1 : 0;
     log(LogLevel::kDebug, "autoquant: plans within the budget after {:.1f} s",
         input_.options.time_limit - remaining());
-    for (const auto& variant : variants) log_variant(*variant);
-    if (input_.options.race && variants.size() > 1) {
-      judge.keep_only(variants);
-      const double seconds = std::clamp(0.8 * remaining(), 0.2, kMostRaceSeconds);
+    for (const auto& candidate : candidates) log_candidate(*candidate);
+    if (input_.options.final_comparison && candidates.size() > 1) {
+      judge.keep_only(candidates);
+      const double seconds = std::clamp(0.8 * remaining(), 0.2, kMaxFinalSeconds);
       std::vector<double> layer_gain_ms;
-      for (const auto& variant : variants)
-        layer_gain_ms.push_back(predicted(variants.front()->schemes) - predicted(variant->schemes));
-      const RaceResult result = race(input_, variants, layer_gain_ms, seconds,
-                                     [&](double share) { progress(0.75 + 0.25 * share, "the whole model"); });
+      for (const auto& candidate : candidates)
+        layer_gain_ms.push_back(predicted(candidates.front()->schemes) - predicted(candidate->schemes));
+      const FinalComparison result =
+          final_comparison(input_, candidates, layer_gain_ms, seconds,
+                           [&](double share) { progress(0.75 + 0.25 * share, "the whole model"); });
       plan_.runs = result.runs;
       winner = result.winner;
       if (winner == 0) decision_.why_lost = describe_loss(result);
     }
-    decision_.chosen = variants[winner]->schemes;
-    decision_.winner = variants[winner]->name;
-    decision_.quantized_lost = winner == 0 && variants.size() > 1;
-    plan_.cosine = variants[winner]->cosine;
+    decision_.chosen = candidates[winner]->schemes;
+    decision_.winner = candidates[winner]->name;
+    decision_.quantized_lost = winner == 0 && candidates.size() > 1;
+    plan_.cosine = candidates[winner]->cosine;
   }
 
   const PlanInput& input_;

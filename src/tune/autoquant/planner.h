@@ -1,4 +1,4 @@
-// From what calibration recorded to a plan: measure, bound, budget, race.
+// From what calibration recorded to a plan: measure, bound, budget, final comparison.
 #pragma once
 
 #include <chrono>
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/autoquant.h"
+#include "halftone/tune/autoquant.h"
 #include "tune/autoquant/recorder.h"
 #include "tune/sample_layout.h"
 

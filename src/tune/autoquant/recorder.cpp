@@ -7,15 +7,15 @@
 #include <cmath>
 
 #include "graph/graph_call.h"
-#include "halftone/tune_samples.h"
+#include "halftone/tune/samples.h"
 #include "tune/sample_layout.h"
 
 namespace halftone::aq {
 namespace {
 
-constexpr size_t kMostRecordedShapes = 64;  // of a site
-constexpr size_t kMostRowShapes = 8;        // of a value, with rows
-constexpr int64_t kMostRows = 128;          // of a shape
+constexpr size_t kMaxRecordedShapes = 64;  // of a site
+constexpr size_t kMaxRowShapes = 8;        // of a value, with rows
+constexpr int64_t kMaxRows = 128;          // of a shape
 constexpr int64_t kRowsOfCall = 64;
 
 std::string text_of(const SeenValues& seen, const std::vector<const Value*>& values) {
@@ -117,8 +117,8 @@ void Recorder::keep_rows(const Value* x, const at::Tensor& tensor) {
     RowSample fresh;
     fresh.sizes = tensor.sizes().vec();
     fresh.dtype = tensor.scalar_type();
-    if (samples.size() < kMostRowShapes) fresh.rows = at::zeros({kMostRows, k});
-    if (samples.size() >= kMostRecordedShapes) return;
+    if (samples.size() < kMaxRowShapes) fresh.rows = at::zeros({kMaxRows, k});
+    if (samples.size() >= kMaxRecordedShapes) return;
     found = samples.insert(samples.end(), std::move(fresh));
   }
   found->calls += weight_;
@@ -134,12 +134,12 @@ void Recorder::offer(RowSample& sample, const at::Tensor& rows) {
     const int64_t row = i * count / taken;
     ++sample.offered;
     int64_t place = sample.filled;
-    if (sample.filled < kMostRows) {
+    if (sample.filled < kMaxRows) {
       ++sample.filled;
     } else {
       place = static_cast<int64_t>(random_() % static_cast<uint64_t>(sample.offered));
     }
-    if (place < kMostRows) sample.rows.select(0, place).copy_(rows.select(0, row));
+    if (place < kMaxRows) sample.rows.select(0, place).copy_(rows.select(0, row));
   }
 }
 
@@ -150,7 +150,7 @@ void Recorder::end_call() {
       const std::string key = text_of(now_, site.outside);
       auto found = site.shapes.find(key);
       if (found == site.shapes.end()) {
-        if (site.shapes.size() >= kMostRecordedShapes) {
+        if (site.shapes.size() >= kMaxRecordedShapes) {
           // Which of the known ones it is nearest to matters little among so many.
           site.shapes.begin()->second.calls += weight_;
           continue;
@@ -170,12 +170,12 @@ void Recorder::end_call() {
 }
 
 std::vector<SiteShape> Recorder::shapes(size_t group, size_t site) const {
-  constexpr size_t kMostMeasuredShapes = 6;
+  constexpr size_t kMaxMeasuredShapes = 6;
   std::vector<SiteShape> all;
   for (const auto& [key, shape] : sites_.at(group).at(site).shapes) all.push_back(shape);
   std::stable_sort(all.begin(), all.end(),
                    [](const SiteShape& a, const SiteShape& b) { return a.calls > b.calls; });
-  const size_t kept = std::min(all.size(), kMostMeasuredShapes);
+  const size_t kept = std::min(all.size(), kMaxMeasuredShapes);
   for (size_t i = kept; i < all.size(); ++i) {
     const auto distance = [&](const SiteShape& shape) {
       return std::abs(std::log(static_cast<double>(1 + elements_of(shape.seen)) /

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/autoquant_plan.h"
-#include "halftone/sample.h"
+#include "halftone/graph/sample.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant/problem.h"
 
 namespace halftone::aq {

@@ -8,9 +8,9 @@
 namespace halftone::aq {
 namespace {
 
-constexpr size_t kMostSamples = 32;
-constexpr int64_t kMostOfShape = 5;
-constexpr size_t kMostShapes = 64;
+constexpr size_t kMaxSamples = 32;
+constexpr int64_t kMaxOfShape = 5;
+constexpr size_t kMaxShapes = 64;
 
 }  // namespace
 
@@ -18,14 +18,14 @@ SampleKeeper::Kept SampleKeeper::copy(const Sample& sample) const {
   Kept kept{signature_of(sample), {}};
   const auto known = shapes_.find(kept.signature);
   const bool room =
-      samples_.size() < kMostSamples && (known == shapes_.end() || known->second.kept < kMostOfShape);
+      samples_.size() < kMaxSamples && (known == shapes_.end() || known->second.kept < kMaxOfShape);
   if (room) kept.sample = copy_of(sample);
   return kept;
 }
 
 void SampleKeeper::add(Kept kept) {
   ++calls_;
-  if (!shapes_.contains(kept.signature) && shapes_.size() >= kMostShapes) return;
+  if (!shapes_.contains(kept.signature) && shapes_.size() >= kMaxShapes) return;
   Shape& shape = shapes_[kept.signature];
   ++shape.calls;
   if (kept.sample.args.empty() && kept.sample.kwargs.empty()) return;

@@ -1,11 +1,11 @@
-// Calls that calibration keeps for validation and for the race: some of each shape, whatever their number.
+// Calls that calibration keeps for validation and for the final comparison: some of each shape, whatever their number.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <vector>
 
-#include "halftone/sample.h"
+#include "halftone/graph/sample.h"
 
 namespace halftone::aq {
 

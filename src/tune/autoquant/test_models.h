@@ -11,8 +11,8 @@
 #include <string>
 
 #include "graph/test_support.h"
-#include "halftone/autoquant.h"
-#include "halftone/graph_module.h"
+#include "halftone/graph/graph_module.h"
+#include "halftone/tune/autoquant.h"
 
 namespace halftone::aq {
 
@@ -64,12 +64,12 @@ inline Sample rows_call(int64_t rows, int64_t width) {
   return {{at::randn({rows, width})}, {}};
 }
 
-/// Quick, and the same on a busy machine: no race, few schemes.
+/// Quick, and the same on a busy machine: no final comparison, few schemes.
 inline AutoquantOptions quick_options() {
   AutoquantOptions options;
   options.schemes = {"int8dq-7bit", "int4wo", "bf16wo"};
   options.time_limit = 20;
-  options.race = false;
+  options.final_comparison = false;
   return options;
 }
 

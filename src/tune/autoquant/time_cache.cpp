@@ -13,9 +13,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
-#include "halftone/kernels.h"
-#include "halftone/measure.h"
-#include "halftone/version.h"
+#include "halftone/base/version.h"
+#include "halftone/cli/kernels.h"
+#include "halftone/tune/measure.h"
 #include "tune/machine.h"
 #include "tune/report_json.h"
 

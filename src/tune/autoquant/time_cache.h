@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "halftone/autoquant.h"
+#include "halftone/tune/autoquant.h"
 
 namespace halftone::aq {
 

@@ -9,10 +9,10 @@
 #include <utility>
 
 #include "compiler/executor/worker_pools.h"
-#include "halftone/compile.h"
-#include "halftone/measure.h"
+#include "halftone/compile/compile.h"
+#include "halftone/tune/measure.h"
 #include "quant/graph/quantize_graph.h"
-#include "tune/entrant.h"
+#include "tune/candidate_run.h"
 
 namespace halftone::aq {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr int64_t kUsualCache = int64_t{32} << 20;
 constexpr int64_t kLine = 64;
 constexpr int64_t kSweepChunk = int64_t{256} << 10;
-constexpr int kLeastSweepRounds = 6;
+constexpr int kMinSweepRounds = 6;
 // Far behind the fastest: its exact time is of no interest.
 constexpr double kFarBehind = 1.25;
 
@@ -39,18 +39,18 @@ class Sweep {
 
   void read(int64_t bytes, const std::vector<c10::IValue>& inputs) const {
     compiler::PoolLease lease(std::max(1, at::get_num_threads()));
-    read_by_all(lease.splitter(), memory_.data(), std::min(bytes, most_));
+    read_by_all(lease.parallel_for(), memory_.data(), std::min(bytes, most_));
     for (const c10::IValue& input : inputs) {
       const at::Tensor& tensor = input.toTensor();
-      read_by_all(lease.splitter(), static_cast<const char*>(tensor.const_data_ptr()),
+      read_by_all(lease.parallel_for(), static_cast<const char*>(tensor.const_data_ptr()),
                   static_cast<int64_t>(tensor.nbytes()));
     }
   }
 
  private:
-  static void read_by_all(Splitter& splitter, const char* memory, int64_t bytes) {
+  static void read_by_all(ParallelFor& parallel_for, const char* memory, int64_t bytes) {
     std::atomic<int64_t> sink = 0;
-    splitter.run((bytes + kSweepChunk - 1) / kSweepChunk, [&](int64_t index, int) {
+    parallel_for.run((bytes + kSweepChunk - 1) / kSweepChunk, [&](int64_t index, int) {
       int64_t sum = 0;
       const int64_t end = std::min(bytes, (index + 1) * kSweepChunk);
       for (int64_t i = index * kSweepChunk; i < end; i += kLine) sum += memory[i];
@@ -64,7 +64,7 @@ class Sweep {
 
 /// A problem with a scheme, ready to run.
 struct Build {
-  std::shared_ptr<const CompiledModel> model;
+  std::shared_ptr<const CompiledGraph> model;
   std::vector<at::Tensor> outputs;
   int64_t bytes_beside = 0;  ///< of the model's other layers in this scheme
 };
@@ -85,11 +85,11 @@ Build build_problem(const Problem& problem, const AutoquantScheme& scheme, int64
 }
 
 /// A disturbance may last longer than the short time that one problem gets: three times as long is tried.
-Measurements measure_in_peace(const std::vector<Contestant>& contestants, MeasureOptions options) {
-  Measurements measured = measure(contestants, options);
+Measurements measure_in_peace(const std::vector<TimedCandidate>& timed_candidates, MeasureOptions options) {
+  Measurements measured = measure(timed_candidates, options);
   for (int again = 0; again < 2 && measured.too_busy; ++again) {
     options.seconds *= 2;
-    measured = measure(contestants, options);
+    measured = measure(timed_candidates, options);
   }
   require_quiet(measured);
   return measured;
@@ -114,22 +114,24 @@ std::vector<SchemeTime> time_problem(const Problem& problem, const std::vector<A
     }
   }
   const Sweep sweep(most);
-  std::vector<Contestant> contestants;
+  std::vector<TimedCandidate> timed_candidates;
   for (size_t i = 0; i < builds.size(); ++i) {
-    Contestant contestant;
-    contestant.name = times[owners[i]].scheme;
-    contestant.run = [&problem, &build = builds[i]] { build.model->run_into(problem.inputs, build.outputs); };
-    contestant.prepare = [&problem, &sweep, &build = builds[i]] {
+    TimedCandidate timed_candidate;
+    timed_candidate.name = times[owners[i]].scheme;
+    timed_candidate.run = [&problem, &build = builds[i]] {
+      build.model->run_into(problem.inputs, build.outputs);
+    };
+    timed_candidate.prepare = [&problem, &sweep, &build = builds[i]] {
       sweep.read(build.bytes_beside, problem.inputs);
     };
-    contestants.push_back(std::move(contestant));
+    timed_candidates.push_back(std::move(timed_candidate));
   }
   MeasureOptions options;
   options.seconds = seconds;
-  options.least_rounds = kLeastSweepRounds;
+  options.min_rounds = kMinSweepRounds;
   options.confidence = 0.01;
   options.drop_ratio = kFarBehind;
-  const Measurements measured = measure_in_peace(contestants, options);
+  const Measurements measured = measure_in_peace(timed_candidates, options);
   const double leader = measured.rows.empty() ? 0 : measured.rows[measured.leader].median;
   for (size_t i = 0; i < builds.size(); ++i) {
     const MeasuredTime& row = measured.rows[i];

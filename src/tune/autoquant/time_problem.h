@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant/problem.h"
 
 namespace halftone::aq {
@@ -23,7 +23,7 @@ struct SchemeTime {
   std::string note;  ///< why there is none
 };
 
-/// Contestants take turns (measure.h). `weights_beside`: of the model's other layers. Never throws for what a
+/// Candidates take turns (measure.h). `weights_beside`: of the model's other layers. Never throws for what a
 /// scheme does: that is a note. MachineBusy where other programs do not let it measure.
 std::vector<SchemeTime> time_problem(const Problem& problem, const std::vector<AutoquantScheme>& schemes,
                                      int64_t weights_beside, double seconds);

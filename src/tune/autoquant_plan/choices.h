@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 
 namespace halftone {
 

@@ -90,7 +90,7 @@ TEST(AutoquantPlanDamage, WhatAModelComputedMayBeNaN) {
   json["cosine"] = json["runs"][0]["least_cosine"] = json["layers"][0]["candidates"][1]["error"] = "NaN";
   const AutoquantPlan plan = AutoquantPlan::from_json(json.dump(), "p.json");
   EXPECT_TRUE(std::isnan(plan.cosine));
-  EXPECT_TRUE(std::isnan(plan.runs[0].least_cosine));
+  EXPECT_TRUE(std::isnan(plan.runs[0].min_cosine));
   EXPECT_TRUE(std::isnan(*plan.layers[0].candidates[1].error));
 }
 

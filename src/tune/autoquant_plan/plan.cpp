@@ -3,7 +3,7 @@
 #include <set>
 
 #include "archive/text_file.h"
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant_plan/choices.h"
 #include "tune/submodules.h"
 

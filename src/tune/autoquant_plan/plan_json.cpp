@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/terminal_text.h"
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant_plan/plan_format.h"
 #include "tune/autoquant_plan/readable_json.h"
 
@@ -55,7 +55,7 @@ PlanJson planned_run_json(const AutoquantRun& run) {
   return {{"name", utf8_text(run.name)},
           {"milliseconds", plan_number(run.milliseconds)},
           {"relative", plan_number(run.relative)},
-          {"least_cosine", plan_number(run.least_cosine)},
+          {"least_cosine", plan_number(run.min_cosine)},
           {"relative_low", plan_number(run.relative_low)},
           {"relative_high", plan_number(run.relative_high)},
           {"rounds", run.rounds},
@@ -75,8 +75,8 @@ std::string AutoquantPlan::to_json() const {
   json["halftone"] = utf8_text(version);
   json["measured_at"] = utf8_text(measured_at);
   json["seconds"] = plan_number(seconds);
-  json["least_cosine"] = plan_number(least_cosine);
-  json["least_layer_cosine"] = plan_number(least_layer_cosine);
+  json["least_cosine"] = plan_number(min_cosine);
+  json["least_layer_cosine"] = plan_number(min_layer_cosine);
   json["cosine"] = plan_number(cosine);
   json["notes"] = texts_json(notes);
   PlanJson& listed_runs = json["runs"] = PlanJson::array();

@@ -9,7 +9,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant_plan/plan_format.h"
 
 namespace halftone {
@@ -157,7 +157,7 @@ AutoquantRun read_run(const JsonCursor& place) {
   reader.read_time("relative_low", run.relative_low);
   reader.read_time("relative_high", run.relative_high);
   reader.read("rounds", run.rounds);
-  reader.read("least_cosine", run.least_cosine, -2);
+  reader.read("least_cosine", run.min_cosine, -2);
   reader.read("holds", run.holds);
   reader.read("chosen", run.chosen);
   reader.finish();
@@ -207,8 +207,8 @@ AutoquantPlan AutoquantPlan::from_json(std::string_view json, std::string_view f
   reader.read("halftone", plan.version);
   reader.read("measured_at", plan.measured_at);
   reader.read_time("seconds", plan.seconds);
-  reader.read("least_cosine", plan.least_cosine, -1);
-  reader.read("least_layer_cosine", plan.least_layer_cosine, -1);
+  reader.read("least_cosine", plan.min_cosine, -1);
+  reader.read("least_layer_cosine", plan.min_layer_cosine, -1);
   reader.read("cosine", plan.cosine, -2);
   reader.read_texts("notes", plan.notes);
   reader.read_list("runs", plan.runs, read_run);

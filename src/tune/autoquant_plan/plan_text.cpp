@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "archive/terminal_text.h"
-#include "halftone/autoquant_plan.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/autoquant_plan.h"
 #include "tune/report_text.h"
 
 namespace halftone {
@@ -25,7 +25,7 @@ std::string plan_line(const std::string& text) {
     line += shorten(safe.substr(begin, end - begin), kReportWidth - 4);
     begin = end + 1;
   }
-  return wrap(line, kReportWidth);
+  return wrap_text(line, kReportWidth);
 }
 
 const AutoquantCandidate* candidate_named(const AutoquantLayer& layer, std::string_view scheme) {
@@ -103,9 +103,8 @@ std::string runs_table(const std::vector<AutoquantRun>& runs) {
     const bool known = run.relative_low > 0 && run.relative_high > 0;
     rows.push_back({terminal_text(run.name), planned_ms(run.milliseconds), speed,
                     known ? fmt::format("{:.2f}-{:.2f} x", 1 / run.relative_high, 1 / run.relative_low) : "-",
-                    run.rounds > 0 ? fmt::to_string(run.rounds) : "-",
-                    fmt::format("{:.5f}", run.least_cosine), run.holds ? "yes" : "no",
-                    run.chosen ? "chosen" : ""});
+                    run.rounds > 0 ? fmt::to_string(run.rounds) : "-", fmt::format("{:.5f}", run.min_cosine),
+                    run.holds ? "yes" : "no", run.chosen ? "chosen" : ""});
   }
   return render_table({{"whole model", Align::kLeft, Cut::kMiddle, 14},
                        {"ms", Align::kRight},
@@ -134,7 +133,7 @@ std::string AutoquantPlan::to_text() const {
   text += plan_line(fmt::format("{} of {} layers get a scheme, the others stay fp32", taken, layers.size()));
   if (cosine != 0)
     text += plan_line(
-        fmt::format("least cosine of the model's results {:.5f}, asked for {}", cosine, least_cosine));
+        fmt::format("least cosine of the model's results {:.5f}, asked for {}", cosine, min_cosine));
   if (seconds > 0) text += plan_line(fmt::format("planned in {:.1f} s", seconds));
   return text;
 }

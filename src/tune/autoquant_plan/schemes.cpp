@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "base/scheme_table.h"
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 
 namespace halftone {
 

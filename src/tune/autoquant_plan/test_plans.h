@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "halftone/autoquant_plan.h"
+#include "halftone/tune/autoquant_plan.h"
 
 namespace halftone {
 
@@ -11,8 +11,8 @@ inline AutoquantPlan full_plan(const std::string& text = "encoder.0") {
   AutoquantPlan plan;
   plan.model = plan.model_hash = plan.cpu = plan.isa = plan.version = plan.measured_at = text;
   plan.threads = 2;
-  plan.least_cosine = 0.995;
-  plan.least_layer_cosine = 0.98;
+  plan.min_cosine = 0.995;
+  plan.min_layer_cosine = 0.98;
   plan.cosine = 0.99712345678901234;
   plan.seconds = 12.25;
   plan.notes = {text, "a note"};

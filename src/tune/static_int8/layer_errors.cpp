@@ -79,7 +79,7 @@ ResultErrors compare_results(const std::vector<std::vector<c10::IValue>>& exact,
       if (!comparable(x, y)) continue;
       Difference difference;
       difference.add(x, y);
-      errors.least_cosine = std::min(errors.least_cosine, difference.cosine());
+      errors.min_cosine = std::min(errors.min_cosine, difference.cosine());
       errors.differing_not_finite += difference.differing();
     }
   }

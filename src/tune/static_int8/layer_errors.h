@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "halftone/quantize_static.h"
+#include "halftone/ptq/static_int8.h"
 
 namespace halftone {
 
@@ -16,7 +16,7 @@ std::vector<StaticLayerError> static_layer_errors(const std::shared_ptr<const Gr
                                                   const std::vector<std::vector<c10::IValue>>& calls);
 
 struct ResultErrors {
-  double least_cosine = 1;           ///< over the floating-point results of the calls
+  double min_cosine = 1;             ///< over the floating-point results of the calls
   int64_t differing_not_finite = 0;  ///< elements, as in ErrorMeasure
 };
 ResultErrors compare_results(const std::vector<std::vector<c10::IValue>>& exact,

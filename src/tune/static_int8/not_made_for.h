@@ -3,11 +3,11 @@
 
 #include <string>
 
-#include "halftone/backend_kind.h"
+#include "halftone/backend/recipes.h"
 
 namespace halftone {
 
-/// Why static int8 of this kind is not tried with the model; empty: it is, or the kind is another.
-std::string not_made_for(const BackendKind& kind, const GraphModule& module);
+/// Why static int8 of this recipe is not tried with the model; empty: it is, or the recipe is another.
+std::string not_made_for(const BackendRecipe& recipe, const GraphModule& module);
 
 }  // namespace halftone

@@ -1,9 +1,8 @@
 // quantize_static(): prepare, calibrate, convert, lower, and the errors of the layers.
-#include "halftone/quantize_static.h"
-
 #include <algorithm>
 
 #include "base/errors.h"
+#include "halftone/ptq/static_int8.h"
 #include "tune/static_int8/layer_errors.h"
 
 namespace halftone {
@@ -62,7 +61,7 @@ StaticInt8Result quantize_static(const GraphModule& module, const Calls& calls,
     result.errors = static_layer_errors(exact, result.reference, result.patterns, compared);
     const ResultErrors errors =
         compare_results(results_of(exact, compared), results_of(result.module, compared));
-    result.cosine = errors.least_cosine;
+    result.cosine = errors.min_cosine;
     result.differing_not_finite = errors.differing_not_finite;
   }
   report_progress(options, total, total, "done");

@@ -1,6 +1,4 @@
 // The whole flow in one call, as a backend, as a file and as a candidate.
-#include "halftone/quantize_static.h"
-
 #include <ATen/ops/full.h>
 #include <ATen/ops/randn.h>
 #include <gmock/gmock.h>
@@ -11,10 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "graph/test_support.h"
-#include "halftone/checkpoint.h"
-#include "halftone/compile.h"
-#include "halftone/lifecycle.h"
-#include "halftone/tune.h"
+#include "halftone/backend/backend.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/compile/compile.h"
+#include "halftone/ptq/static_int8.h"
+#include "halftone/tune/tune.h"
 #include "tune/test_support.h"
 
 namespace halftone {
@@ -128,7 +127,7 @@ TEST(QuantizeStatic, BadCallsLeaveTheModuleAlone) {
 
 TEST(StaticInt8Backend, SavesAndLoadsWhatItCalibrated) {
   const TestFolder folder;
-  Backend backend(static_int8_backend_kind({.bits = {7, 7}}));
+  Backend backend(static_int8_backend_recipe({.bits = {7, 7}}));
   backend.build(small_net(), {}, image_samples(4));
   const std::string path = folder.path / "static.ht";
   save(backend, path);
@@ -143,17 +142,17 @@ TEST(StaticInt8Backend, SavesAndLoadsWhatItCalibrated) {
 }
 
 TEST(StaticInt8Backend, ConfigsAreChecked) {
-  const auto kind = make_backend_kind("StaticInt8Backend", R"({"weight_bits": 7})");
-  EXPECT_EQ(make_backend_kind(kind->type(), kind->config())->config(), kind->config());
-  EXPECT_THAT(kind->describe_config(), HasSubstr("weight_bits=7"));
+  const auto recipe = make_backend_recipe("StaticInt8Backend", R"({"weight_bits": 7})");
+  EXPECT_EQ(make_backend_recipe(recipe->type(), recipe->config())->config(), recipe->config());
+  EXPECT_THAT(recipe->describe_config(), HasSubstr("weight_bits=7"));
   expect_refusal(ErrorCode::kInvalidArgument, "7 or 8",
-                 [] { make_backend_kind("StaticInt8Backend", R"({"weight_bits": 6})"); });
+                 [] { make_backend_recipe("StaticInt8Backend", R"({"weight_bits": 6})"); });
   expect_refusal(ErrorCode::kInvalidArgument, "7 or 8",
-                 [] { make_backend_kind("StaticInt8Backend", R"({"weight_bits": "7"})"); });
+                 [] { make_backend_recipe("StaticInt8Backend", R"({"weight_bits": "7"})"); });
   expect_refusal(ErrorCode::kInvalidArgument, "x68",
-                 [] { make_backend_kind("StaticInt8Backend", R"({"backend_config": "x68"})"); });
+                 [] { make_backend_recipe("StaticInt8Backend", R"({"backend_config": "x68"})"); });
   expect_refusal(ErrorCode::kInvalidArgument, "true or false",
-                 [] { make_backend_kind("StaticInt8Backend", R"({"only_convolutions": 1})"); });
+                 [] { make_backend_recipe("StaticInt8Backend", R"({"only_convolutions": 1})"); });
 }
 
 TEST(StaticInt8Backend, IsACandidateOfTuning) {
@@ -180,7 +179,7 @@ graph(%w: parameter "fc.weight" f32[8, 8], %x: user "x" f32[s0, 8]) {
                                        {{"fc.weight", at::randn({8, 8})}});
   const std::vector<Sample> samples = {{{at::randn({4, 8})}, {}}};
   const auto build = [&](bool only_convolutions) {
-    Backend backend(static_int8_backend_kind({.only_convolutions = only_convolutions}));
+    Backend backend(static_int8_backend_recipe({.only_convolutions = only_convolutions}));
     backend.build(module, {}, samples);
   };
   expect_refusal(ErrorCode::kUnsupported, "no convolution", [&] { build(true); });

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "halftone/quantize_static.h"
-#include "halftone/table.h"
+#include "halftone/cli/table.h"
+#include "halftone/ptq/static_int8.h"
 
 namespace halftone {
 namespace {

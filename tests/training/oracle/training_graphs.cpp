@@ -11,7 +11,7 @@
 #include <exception>
 #include <nlohmann/json.hpp>
 
-#include "halftone/aot_autograd.h"
+#include "halftone/autograd/aot_autograd.h"
 #include "training/models.h"
 
 namespace halftone {

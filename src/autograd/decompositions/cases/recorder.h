@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "autograd/decompositions/cases/case.h"
-#include "halftone/decompositions.h"
+#include "halftone/autograd/decompositions.h"
 
 namespace halftone {
 

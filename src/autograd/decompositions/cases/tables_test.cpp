@@ -7,7 +7,7 @@
 #include <set>
 
 #include "autograd/decompositions/cases/recorder.h"
-#include "halftone/error.h"
+#include "halftone/base/error.h"
 
 namespace halftone {
 namespace {

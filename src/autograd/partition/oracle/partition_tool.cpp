@@ -13,7 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/partition/test_support.h"
-#include "halftone/tensor_file.h"
+#include "halftone/graph/tensor_file.h"
 
 namespace halftone::partition {
 namespace {

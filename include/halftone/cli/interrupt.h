@@ -1,0 +1,12 @@
+// Unstable: for the command line only, may change in any version.
+// For programs: Ctrl-C ends them at once and leaves no half-written file behind.
+#pragma once
+
+namespace halftone {
+
+/// From now on SIGINT and SIGTERM remove the temporary files that this process is writing, say so on stderr
+/// ("interrupted; nothing written" if no file was finished) and end the process with 130 or 143, whatever
+/// its threads are doing. Files that were finished stay. The library itself never calls this.
+void end_on_interrupt();
+
+}  // namespace halftone

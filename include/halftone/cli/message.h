@@ -1,0 +1,19 @@
+// Unstable: for the command line only, may change in any version.
+// Text from files in messages and terminals.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace halftone {
+
+/// Longer messages are cut: a file may hold names of megabytes and a million things that are wrong.
+inline constexpr size_t kLongestMessage = 4000;
+
+/// `text` as a message: control characters but line breaks and tabs spelled out as \xNN, and after
+/// kLongestMessage bytes "… (N more bytes)". Errors of loading, findings, log lines and the messages of the
+/// command line pass through it.
+std::string bounded_message(std::string_view text);
+
+}  // namespace halftone

@@ -1,4 +1,5 @@
 // deploy MODEL.ht: runs a model that was tuned and saved elsewhere.
+#include <ATen/ATen.h>
 #include <halftone/halftone.h>
 
 #include <iostream>

@@ -1,4 +1,5 @@
 // diagnose MODEL.ht: which layers lose most when they get 4-bit weights.
+#include <ATen/ATen.h>
 #include <halftone/halftone.h>
 
 #include <iostream>

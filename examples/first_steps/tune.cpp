@@ -1,4 +1,5 @@
 // tune MODEL.ht OUT.ht: measures ways to run a model, takes the fastest that is right, saves it.
+#include <ATen/ATen.h>
 #include <halftone/halftone.h>
 
 #include <iostream>

@@ -87,7 +87,9 @@ class Analysis {
 
   void mark_written(const Argument& argument) {
     if (const Value* value = argument.value()) {
-      for (const size_t root : roots_[value]) written_[root] = true;
+      const auto roots = roots_.find(value);
+      if (roots == roots_.end()) return;
+      for (const size_t root : roots->second) written_[root] = true;
     }
     if (const auto* list = argument.list()) {
       for (const Argument& item : *list) mark_written(item);
@@ -96,7 +98,9 @@ class Analysis {
 
   void share_with_outputs(const Node& node, const Argument& argument) {
     if (const Value* value = argument.value()) {
-      const Roots roots = roots_[value];
+      const auto found = roots_.find(value);
+      if (found == roots_.end()) return;  // most values share no input's memory
+      const Roots roots = found->second;
       for (const Value* output : node.outputs()) {
         Roots& all = roots_[output];
         all.insert(all.end(), roots.begin(), roots.end());

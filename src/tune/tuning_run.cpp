@@ -284,9 +284,9 @@ void TuningRun::try_one_by_one() {
   }
 }
 
-std::optional<ReadyModel> TuningRun::take_ready(const std::string& candidate) {
+std::optional<ReadyModel> TuningRun::take_ready(const std::string& name) {
   for (CandidateRun& candidate : candidates_) {
-    if (candidate.row.name == candidate) return candidate.take_ready();
+    if (candidate.row.name == name) return candidate.take_ready();
   }
   return std::nullopt;
 }

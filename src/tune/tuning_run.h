@@ -33,7 +33,7 @@ class TuningRun {
   bool is_complete() const { return complete_; }
   /// What was built of this candidate and measured; nothing where it is not there any more. It cannot be
   /// measured again.
-  std::optional<ReadyModel> take_ready(const std::string& candidate);
+  std::optional<ReadyModel> take_ready(const std::string& name);
 
  private:
   double remaining() const;

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "graph/test_support.h"
+#include "halftone/backend/backend.h"
 #include "halftone/backend/recipes.h"
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"
@@ -88,7 +89,7 @@ TEST(HostileFindings, AreRefusedByEveryFunctionThatLoads) {
     SCOPED_TRACE(each.finding + " in " + each.path);
     if (!each.is_checkpoint()) {
       for (const bool map : {false, true})
-        expect_refusal(each.words, "load_pt2", [&] { load_pt2(each.path, {.map_weights = map}); });
+        expect_refusal(each.words, "load_pt2", [&] { load_pt2(each.path, {.map = map}); });
       continue;
     }
     for (const bool map : {false, true}) {

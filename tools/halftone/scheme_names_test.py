@@ -20,6 +20,8 @@ TAKERS = {
     "bench --schemes": lambda name: ("bench", "--schemes", name, "--list"),
     "kernels --explain": lambda name: ("kernels", "--explain", "1", "64", "64", name),
 }
+# Those that take several names in one call.
+SEVERAL = ("quantize --override", "tune --schemes", "tune --by-submodule", "autoquant --schemes", "bench --schemes")
 REASONS = ("halftone ptq MODEL", "halftone autoquant MODEL", "halftone tune", "halftone run --backend")
 
 
@@ -99,24 +101,46 @@ def printed_names():
     return sorted(set().union(*names.values()))
 
 
+def config_names():
+    """Those that stand for a config of weights: all commands take them."""
+    return [name for scheme in json.loads(run("schemes", "--json").stdout)["schemes"] for name in scheme["names"]]
+
+
+def ask(case):
+    """(names, taker) → exit code and stderr."""
+    names, taker = case
+    if taker == "quantize --override":
+        overrides = [word for name in names for word in ("--override", f"up={name}")]
+        done = run("quantize", "nowhere.pt2", "--scheme", "int8wo", *overrides, "--dry-run")
+    else:
+        done = run(*TAKERS[taker](",".join(names)))
+    return done.returncode, done.stderr
+
+
+def is_taken(answer):
+    """0, or 1 because there is no such model: the name was not the problem."""
+    return answer[0] == 0 or answer[0] == 1 and "nowhere.pt2: no such file" in answer[1]
+
+
 @functools.cache
 def answers():
-    """(name, taker) → (exit code, stderr)"""
-    cases = [(name, taker) for name in [*printed_names(), "int8", "int4wo:64", WRONG] for taker in TAKERS]
+    """(name, taker) → exit code and stderr.
 
-    def ask(case):
-        done = run(*TAKERS[case[1]](case[0]))
-        return done.returncode, done.stderr
-
+    The program takes most of a second to start: commands that take several names get all configs at once, and one by one only where
+    that is refused.
+    """
+    names = [*printed_names(), "int8", "int4wo:64", WRONG]
+    together = [name for name in names if name in set(config_names())]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        return dict(zip(cases, pool.map(ask, cases)))
+        at_once = dict(zip(SEVERAL, pool.map(ask, [(together, taker) for taker in SEVERAL])))
+        known = {(name, taker): answer for taker, answer in at_once.items() if is_taken(answer) for name in together}
+        cases = [(name, taker) for name in names for taker in TAKERS if (name, taker) not in known]
+        return known | dict(zip(cases, pool.map(ask, [([name], taker) for name, taker in cases])))
 
 
 class SchemeNames(CliTest):
     def is_taken(self, name, taker):
-        """0, or 1 because there is no such model: the name was not the problem."""
-        code, message = answers()[name, taker]
-        return code == 0 or code == 1 and "nowhere.pt2: no such file" in message
+        return is_taken(answers()[name, taker])
 
     def test_the_names_are_those_that_people_see(self):
         self.assertLessEqual({"int8wo", "int8dq-7bit", "int4wo-int8act", "int8static", "int8static-7bit", "autoquant", "fp32",
@@ -137,11 +161,10 @@ class SchemeNames(CliTest):
                     self.assertTrue(any(reason in message for reason in REASONS), message)
 
     def test_each_config_is_taken_by_all(self):
-        for scheme in json.loads(run("schemes", "--json").stdout)["schemes"]:
-            for name in scheme["names"]:
-                for taker in TAKERS:
-                    with self.subTest(f"{taker} {name}"):
-                        self.assertTrue(self.is_taken(name, taker), answers()[name, taker])
+        for name in config_names():
+            for taker in TAKERS:
+                with self.subTest(f"{taker} {name}"):
+                    self.assertTrue(self.is_taken(name, taker), answers()[name, taker])
 
     def test_what_needs_data_is_refused_where_there_is_none(self):
         for name, bits in (("int8static", "8"), ("int8static-7bit", "7")):
@@ -182,9 +205,10 @@ class SchemeNames(CliTest):
         for scheme in json.loads(run("schemes", "--json").stdout)["schemes"]:
             if scheme["names"][0] == "noquant":
                 continue
-            for name in scheme["names"]:
-                report = json.loads(self.ok("quantize", "block.pt2", "--scheme", name, "--dry-run", "--json").stdout)
-                self.assertEqual([layer["config"] for layer in report["layers"]], [scheme["config"]] * 2, name)
+            # Two layers: one by --scheme, one by --override.
+            command = ("quantize", "block.pt2", "--scheme", scheme["names"][0], "--override", f"down={scheme['names'][-1]}")
+            report = json.loads(self.ok(*command, "--dry-run", "--json").stdout)
+            self.assertEqual([layer["config"] for layer in report["layers"]], [scheme["config"]] * 2, scheme["names"])
 
 
 if __name__ == "__main__":

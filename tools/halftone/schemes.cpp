@@ -19,9 +19,9 @@ namespace {
 
 constexpr const char* kSchemesDescription =
     "List the quantization schemes, and the kernels that run them here\n\n"
-    "Every command that takes a scheme knows these names; int4wo:64 is int4wo with groups of 64. Those that\n"
-    "are calibrated need data: halftone ptq. Bits are those of a stored weight, scales included, in a layer\n"
-    "of 4096 inputs.";
+    "Every command that takes a scheme knows these names; int4wo:64 is int4wo with groups of 64. Those\n"
+    "that are calibrated need data: halftone ptq. Bits are those of a stored weight, scales included,\n"
+    "in a layer of 4096 inputs.";
 constexpr const char* kSchemesExamples = R"(Examples:
   halftone schemes
   halftone schemes --json)";

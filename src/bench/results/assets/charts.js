@@ -191,7 +191,7 @@ const drawBars = (name, list, value, options) => {
   const values = datasets.flatMap((set) => set.data).filter((one) => isNumber(one) && one > 0).sort((a, b) => a - b);
   const logarithmic = values.length > 1 && values[values.length - 1] > 20 * values[Math.floor((values.length - 1) / 2)];
   const scale = axisStyle(options.axis + (logarithmic ? ", logarithmic" : ""), logarithmic
-    ? { type: "logarithmic", min: 10 ** Math.floor(Math.log10(values[0]) - 0.01) } : { beginAtZero: true });
+    ? { type: "logarithmic", min: 10 ** Math.floor(Math.log10(values[0]) - 0.5) } : { beginAtZero: true });
   if (logarithmic) scale.ticks.callback = (value) => (powerOfTen(value) === null ? null : String(value));
   full.scales = { x: scale, y: axisStyle("", { grid: { display: false, drawBorder: false } }) };
   draw(name, height, models.length ? { type: "bar", data: { labels, datasets }, options: full, plugins: options.extra || [] } : null,

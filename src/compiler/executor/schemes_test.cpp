@@ -23,7 +23,9 @@ std::vector<SchemeCase> scheme_cases() {
   std::vector<SchemeCase> all;
   for (const Scheme& scheme : schemes()) {
     if (scheme.config.is_noquant()) continue;
-    const bool dynamic = scheme.config.type().find("Dynamic") != std::string::npos;
+    const auto int4 = scheme.config.as<Int4WeightOnlyConfig>();
+    const bool dynamic = scheme.config.type().find("Dynamic") != std::string::npos ||
+                         (int4 && int4->activations == Int4Activations::kInt8);
     all.push_back({scheme.names.front(), scheme.config, dynamic});
   }
   all.push_back({"int8dq symmetric", Int8DynamicActivationInt8WeightConfig{true}, true});

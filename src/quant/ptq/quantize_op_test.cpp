@@ -111,7 +111,7 @@ TEST(QuantizeOp, RefusesWhatItCannotMean) {
   expect_error(code, {"scale"}, quantize(std::nan(""), 0, 0, 255, at::kByte));
   expect_error(code, {"[0, 256]"}, quantize(1, 0, 0, 256, at::kByte));
   expect_error(code, {"zero point -1"}, quantize(1, -1, 0, 255, at::kByte));
-  expect_error(code, {"not Int"}, quantize(1, 0, 0, 255, at::kInt));
+  expect_error(code, {"not int32"}, quantize(1, 0, 0, 255, at::kInt));
   expect_error(code, {"float32"},
                [&] { ops::quantize_per_tensor(x.to(at::kDouble), 1, 0, 0, 255, at::kByte); });
   expect_error(code, {"axis 2"}, [] {

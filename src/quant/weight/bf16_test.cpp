@@ -51,10 +51,10 @@ TEST(Bf16WeightOnly, RefusesWeightsThatWouldBecomeInfinite) {
 TEST(Bf16WeightOnly, OperatorsRefuseOtherWeights) {
   const at::Tensor x = randn({3, 64}, 1), w = randn({5, 64}, 2);
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { ops::bf16_linear(x, w, {}); }),
-              testing::HasSubstr("bf16_linear: weight must be BFloat16 of two dimensions"));
+              testing::HasSubstr("bf16_linear: weight must be bfloat16 of two dimensions"));
   const at::Tensor index = at::tensor({1}, at::kLong);
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument, [&] { ops::bf16_embedding(index, w, {}); }),
-              testing::HasSubstr("bf16_embedding: weight must be BFloat16 of two dimensions"));
+              testing::HasSubstr("bf16_embedding: weight must be bfloat16 of two dimensions"));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST(QuantizeWeight, NamesTheLayerInEveryRefusal) {
   EXPECT_THAT(refusal(randn({3}, 1), "int8wo"),
               testing::HasSubstr("encoder.query: a weight must have two dimensions"));
   EXPECT_THAT(refusal(at::ones({3, 4}, at::kLong), "int8wo"),
-              testing::HasSubstr("of type Long cannot be quantized"));
+              testing::HasSubstr("of type int64 cannot be quantized"));
   EXPECT_THAT(refusal(at::empty({3, 4}, at::kMeta), "int8wo"), testing::HasSubstr("not on the CPU"));
   EXPECT_THAT(refusal(at::zeros({1, 65794}), "int8dq"),
               testing::AllOf(
@@ -198,7 +198,7 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   const at::Tensor scale = at::ones({5}), groups = at::ones({5, 2});
   const auto refusal = [](auto call) { return message_of(ErrorCode::kInvalidArgument, call); };
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q.to(at::kInt), scale, {}); }),
-              testing::HasSubstr("int8_weight_only_linear: weight must be Char of two dimensions"));
+              testing::HasSubstr("int8_weight_only_linear: weight must be int8 of two dimensions"));
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q[0], scale, {}); }),
               testing::HasSubstr("of sizes [64]"));
   EXPECT_THAT(refusal([&] { ops::int8_weight_only_linear(x, q, at::ones({4}), {}); }),
@@ -212,7 +212,7 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, scale, {}, {}, 32, false); }),
               testing::HasSubstr("scale must be"));
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, scale, {}, 32, false); }),
-              testing::HasSubstr("zero_point must be Char of sizes [5, 2]"));
+              testing::HasSubstr("zero_point must be int8 of sizes [5, 2]"));
   EXPECT_THAT(refusal([&] { ops::fp8_linear(x, q.to(at::kFloat8_e4m3fn), groups, {}, false, true); }),
               testing::HasSubstr("scale must be float32 of sizes [1]"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 9, 64, 32); }),
@@ -231,7 +231,7 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, {}, {}, 32, false, 63); }),
               testing::HasSubstr("halftone::int4_linear: x"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 5, 64, 32); }),
-              testing::HasSubstr("weight must be Byte of sizes [5, 40]"));
+              testing::HasSubstr("weight must be uint8 of sizes [5, 40]"));
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 // deploy MODEL.ht: runs a model that was built, tuned and saved elsewhere.
 #include <ATen/ATen.h>
-#include <halftone/backend/backend.h>
-#include <halftone/checkpoint/checkpoint.h>
+#include <halftone/halftone.h>
 
 #include <iostream>
 int main(int argc, char** argv) {

@@ -48,7 +48,8 @@ TEST_F(OpenModel, ReadsBothKindsUnderAnyName) {
 TEST_F(OpenModel, VerifiesUnlessTold) {
   save_checkpoint(*small_model(), path());
   std::string bytes = file_text(path());
-  bytes[bytes.size() - 33] ^= 1;  // the end of the table of checksums; the digest after it is not compared here
+  bytes[bytes.size() - 33] ^=
+      1;  // the end of the table of checksums; the digest after it is not compared here
   write_text(path("damaged"), bytes);
   expect_refused(path("damaged"), ErrorCode::kCorruptFile, "");
   EXPECT_NO_THROW(open_model(path("damaged"), {.verify = false}));

@@ -6,5 +6,6 @@
 int main(int argc, char** argv) {
   halftone::Backend model = halftone::load(argc > 1 ? argv[1] : "model.ht");  // every byte is checked
   model.deploy();  // where it was saved from: "cpu"
+  std::cout << model.describe() << "\n";
   std::cout << model.infer({at::ones({2, 64})}).toTensor().sizes() << "\n";
 }

@@ -115,7 +115,7 @@ class Autoquant(CliTest):
         self.assertIn("written: quantized.ht", done.stdout)
         self.assertNotIn("down", done.stdout.split("written")[0].replace("block", ""))
         self.fails(2, "quantize", "block.pt2", "--scheme", "autoquant", "--group-size", "64", "-o", "x.ht", says=["autoquant"])
-        self.fails(1, "diagnose", "block.pt2", "--scheme", "autoquant", says=["halftone autoquant"])
+        self.fails(2, "diagnose", "block.pt2", "--scheme", "autoquant", says=["halftone autoquant"])
 
     def test_is_a_candidate_of_tune(self):
         done = self.ok("tune", "block.pt2", "--time-limit", "15", "--no-cache", "--schemes", "autoquant", "--report", "tuned.json")

@@ -70,8 +70,8 @@ struct GuardedBlock {
   }
 };
 
-/// Freed mappings of few pages are kept, without access, and used again, the oldest first: to map and unmap
-/// costs three times as much, and the system gives what was unmapped to the next one at once.
+/// Freed mappings of few pages are kept, without access, and used again, the oldest first: mapping and unmapping
+/// costs more, and the system would give what was unmapped to the next one at once.
 constexpr size_t kKeptPages = 16;  ///< of data, at most
 constexpr size_t kMinKept = 32;    ///< of each size: so many are freed before one is used again
 constexpr size_t kMaxKept = 256;

@@ -101,9 +101,9 @@ TEST(Autoquant, TheSecondPlanningTakesEverythingFromTheCache) {
   clear_autoquant_cache();
   // Another budget is another plan, but the times are known.
   options.min_cosine = 0.9;
-  EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("0 of them measured")));
+  EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("0 were measured")));
   options.use_cache = false;
-  EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("2 of them measured")));
+  EXPECT_THAT(plan_autoquant(module, samples, options).notes, Contains(HasSubstr("2 were measured")));
   EXPECT_GT(clear_autoquant_cache(options.cache_dir), 0U);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path));
 }

@@ -1,14 +1,13 @@
 // Nodes of one graph made again in another.
 #pragma once
 
-#include <unordered_map>
-
+#include "base/pointer_map.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone {
 
 /// Values of the graph that is read → values of the graph that is written.
-using ValueMapping = std::unordered_map<const Value*, Value*>;
+using ValueMapping = PointerMap<Value*>;
 
 /// The operand with its values replaced, subgraphs cloned. Every value must be in the mapping.
 Argument copy_argument(const Argument& argument, const ValueMapping& mapping);

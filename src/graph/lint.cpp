@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "base/pointer_map.h"
 #include "graph/lint_subgraphs.h"
 #include "graph/longest_name.h"
 #include "graph/schema_check.h"
@@ -81,7 +82,7 @@ class Linter {
   }
 
   void define(const Value& value, size_t number) {
-    if (!values_.emplace(&value, definitions_.size()).second)
+    if (!values_.emplace(&value, definitions_.size()))
       return report("%{} is defined more than once", value.name());
     definitions_.push_back({&value, number});
     if (&value.graph() != &graph_) {
@@ -159,10 +160,10 @@ class Linter {
     if (held == nullptr) return;
     const Value* value = *held;
     if (value == nullptr) return report("{} has an operand that is no value", name_of(node));
-    const auto known = values_.find(value);
-    if (known == values_.end()) return report("{} uses %{} of another graph", name_of(node), value->name());
-    uses_.push_back({known->second, &node});
-    if (definitions_[known->second].number >= number) {
+    const size_t* known = values_.find(value);
+    if (known == nullptr) return report("{} uses %{} of another graph", name_of(node), value->name());
+    uses_.push_back({*known, &node});
+    if (definitions_[*known].number >= number) {
       report("{} uses %{} before its definition", name_of(node), value->name());
       out_of_order_ = true;
     }
@@ -280,7 +281,7 @@ class Linter {
 
   const Graph& graph_;
   std::vector<std::string> findings_;
-  std::unordered_map<const Value*, size_t> values_;  // their places in definitions_
+  PointerMap<size_t> values_;  // their places in definitions_
   std::vector<Definition> definitions_;
   std::vector<Use> uses_;
   bool out_of_order_ = false;

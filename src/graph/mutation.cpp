@@ -3,6 +3,7 @@
 #include <ATen/MemoryOverlap.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +20,15 @@ constexpr std::array kHiddenWriters = {
     std::string_view("aten::cudnn_batch_norm"),
     std::string_view("aten::instance_norm"),
 };
+
+bool writes_statistics(const Node& node) {
+  if (std::find(kHiddenWriters.begin(), kHiddenWriters.end(), node.target()) == kHiddenWriters.end())
+    return false;
+  const Argument* flag = node.try_input("training");
+  if (!flag) flag = node.try_input("use_input_stats");
+  const bool* constant = flag ? flag->get_if<bool>() : nullptr;
+  return !constant || *constant;
+}
 
 class Analysis {
  public:
@@ -52,19 +62,10 @@ class Analysis {
       if (expected.alias_info()->isWrite()) mark_written(*given);
       share_with_outputs(node, *given);
     }
-    for (const std::string_view writer : kHiddenWriters) {
-      if (node.is(writer) && is_training(node)) {
-        if (const Argument* mean = node.try_input("running_mean")) mark_written(*mean);
-        if (const Argument* variance = node.try_input("running_var")) mark_written(*variance);
-      }
+    if (writes_statistics(node)) {
+      if (const Argument* mean = node.try_input("running_mean")) mark_written(*mean);
+      if (const Argument* variance = node.try_input("running_var")) mark_written(*variance);
     }
-  }
-
-  static bool is_training(const Node& node) {
-    const Argument* flag = node.try_input("training");
-    if (!flag) flag = node.try_input("use_input_stats");
-    const bool* constant = flag ? flag->get_if<bool>() : nullptr;
-    return !constant || *constant;
   }
 
   // Operands reach the subgraph's inputs in order, lists flattened; its outputs may share memory with any of
@@ -135,7 +136,19 @@ bool share_memory(const c10::IValue& a, const c10::IValue& b) {
 
 }  // namespace
 
+bool has_writers(const Graph& graph) {
+  return std::any_of(graph.nodes().begin(), graph.nodes().end(), [](const auto& node) {
+    if (node->op() != nullptr) return node->op()->schema().is_mutable() || writes_statistics(*node);
+    return std::any_of(node->inputs().begin(), node->inputs().end(), [](const NamedArgument& input) {
+      const auto* subgraph = input.value.template get_if<std::shared_ptr<Graph>>();
+      return subgraph != nullptr && has_writers(**subgraph);
+    });
+  });
+}
+
 std::vector<bool> inputs_written_in_place(const Graph& graph) {
+  // Most graphs write nothing, and the question is asked after every pass.
+  if (!has_writers(graph)) return std::vector<bool>(graph.inputs().size(), false);
   return Analysis(graph).run();
 }
 

@@ -8,6 +8,9 @@
 
 namespace halftone {
 
+/// Whether some node, also of a subgraph, may write to an operand. Only looks at operators: cheap.
+bool has_writers(const Graph& graph);
+
 /// For each input of the graph: whether some node may write to it or to a view of it, by the operators' alias
 /// annotations; also batch norm in training, whose schema hides that it updates the running statistics.
 /// Outputs of kind mutation are not counted: those are values, applied by the code that runs the graph.

@@ -30,11 +30,8 @@ namespace {
 
 constexpr int64_t kShallow = 50, kDeep = 200;
 constexpr double kMaxSeconds = 20;
-constexpr double kMaxGrowth = 6;     // four times the layers
-constexpr double kMaxCutGrowth = 8;  // n^1.5
-// More than the 6 that is wanted; 4.4 to 6.5 were seen. No place stands out in the profile: 50 layers fit the
-// caches and 200 do not. To be 6 again when graphs take fewer allocations.
-constexpr double kMaxCompileGrowth = 7.5;
+constexpr double kMaxGrowth = 6;      // four times the layers
+constexpr double kMaxCutGrowth = 8;   // n^1.5
 constexpr double kMinSeconds = 0.01;  // shorter ones are as good as equal
 constexpr int kAttempts = 6;          // the best of them counts: neighbours cost caches, not the algorithm
 
@@ -152,17 +149,13 @@ TEST_F(Scale, EveryPass) {
 }
 
 TEST_F(Scale, CompileAndFirstRun) {
-  expect_growth(
-      "compile", [](const Subject& subject) { compile(subject.graph); }, kMaxCompileGrowth);
+  expect_growth("compile", [](const Subject& subject) { compile(subject.graph); });
   std::map<const Subject*, std::shared_ptr<const CompiledGraph>> models;
   for (const Subject* subject : {shallow, deep}) models[subject] = compile(subject->graph, {.max_plans = 1});
-  expect_growth(
-      "plan and run",
-      [&](const Subject& subject) {
-        models[&subject] = compile(subject.graph);
-        models[&subject]->run({some_ids()});
-      },
-      kMaxCompileGrowth);
+  expect_growth("plan and run", [&](const Subject& subject) {
+    models[&subject] = compile(subject.graph);
+    models[&subject]->run({some_ids()});
+  });
   expect_growth("interpret", [](const Subject& subject) { Session(subject.graph).run({some_ids()}); });
 }
 

@@ -40,8 +40,7 @@ AliasSets::AliasSets(const Graph& graph) {
 }
 
 const Value* AliasSets::root(const Value* value) const {
-  for (auto found = parents_.find(value); found != parents_.end(); found = parents_.find(value))
-    value = found->second;
+  while (const Value* const* parent = parents_.find(value)) value = *parent;
   return value;
 }
 

@@ -3,6 +3,7 @@
 
 #include <unordered_map>
 
+#include "base/pointer_map.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone::compiler {
@@ -34,7 +35,7 @@ class AliasSets {
   void mark_written(const Argument& argument);
   void share(const Node& node, const Argument& argument);
 
-  std::unordered_map<const Value*, const Value*> parents_;
+  PointerMap<const Value*> parents_;
   std::unordered_map<const Value*, Flags> flags_;
   bool any_written_ = false;
 };

@@ -8,6 +8,7 @@
 #include "base/nearest.h"
 #include "compiler/ops/ops.h"
 #include "compiler/passes/alias.h"
+#include "graph/mutation.h"
 #include "graph/rewrite/run_rewrite.h"
 
 namespace halftone::compiler {
@@ -69,7 +70,7 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
            did_you_mean(name, names), fmt::join(names, ", "));
   }
   PassContext context{graph, tensors, ranges, log};
-  context.mutates = AliasSets(graph).any_written();
+  context.mutates = has_writers(graph) && AliasSets(graph).any_written();
   for (const Pass& pass : all_passes()) {
     context.pass = pass.name;
     if (std::find(disabled.begin(), disabled.end(), pass.name) != disabled.end()) {
@@ -80,7 +81,7 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       context.note("found nothing");
       continue;
     }
-    context.mutates = context.mutates && AliasSets(graph).any_written();
+    context.mutates = context.mutates && has_writers(graph) && AliasSets(graph).any_written();
   }
 }
 

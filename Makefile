@@ -77,7 +77,7 @@ accuracy: build-tests ## what each scheme does to MiniLM on real sentences; writ
 operator-table: configure-tests ## what graphs from files may call, from the schemas of this torch; review what changed
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target list_operators
 	@$(BUILD)/bin/list_operators > $(BUILD)/allowed_operators.inc
-	@mv $(BUILD)/allowed_operators.inc src/graph/allowed_operators.inc
+	@mv $(BUILD)/allowed_operators.inc src/graph/checks/allowed_operators.inc
 
 format: ## clang-format everything
 	@scripts/setup lint

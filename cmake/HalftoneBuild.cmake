@@ -41,7 +41,7 @@ if(HALFTONE_SANITIZE)
 endif()
 
 # fmt is compiled once, in src/base/fmt_compiled.cpp; components that know torch see torch's copy of it, whose names differ
-# (src/graph/fmt_compiled.cpp). Only the headers are asked for here.
+# (src/graph/aten/fmt_compiled.cpp). Only the headers are asked for here.
 find_package(fmt REQUIRED)
 add_library(halftone_fmt INTERFACE)
 target_include_directories(halftone_fmt SYSTEM INTERFACE $<TARGET_PROPERTY:fmt::fmt-header-only,INTERFACE_INCLUDE_DIRECTORIES>)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Checks the layer rule: which component may include which.
+"""Checks the layer rule: which component may include which, and that the folders inside a component have an order too.
 
 Reads the #include lines of src/, include/ and tools/. The link lists of CMake say the same, but all components share one
-include path, so that a header without a source could slip through there.
+include path, so that a header without a source could slip through there. Inside a component no list is kept: its folders may include
+each other as they like, as long as there is no circle. A folder holds at most MAX_FILES files.
 """
 import pathlib
 import re
@@ -29,6 +30,7 @@ MAY_USE = {
 }
 TORCH_FREE = {"base", "archive", "cpu", "kernels"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
+MAX_FILES = 40  # sources and headers of one folder; its CMakeLists.txt does not count
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)
 SOURCES = {".h", ".cpp", ".inc"}
 
@@ -71,6 +73,53 @@ def check_outside(path, root):
             yield f"includes {name}: only include/halftone may be used here"
 
 
+def is_for_tests(path):
+    return "_test" in path.stem or path.stem.startswith("test_")
+
+
+def folder_includes(root):
+    """Folder -> the other folders that it includes, each with one of the lines. Code for tests may look anywhere."""
+    found = {}
+    for path in sources(root / "src") + sources(root / "tools"):
+        if is_for_tests(path):
+            continue
+        for name in includes(path):
+            base = root / "src" if (root / "src" / name).is_file() else root / "tools/halftone"
+            target = (base / name).parent
+            if (base / name).is_file() and "/" in name and target != path.parent:
+                found.setdefault(path.parent, {}).setdefault(target, f"{path.relative_to(root)} includes {name}")
+    return found
+
+
+def circle(graph):
+    """The folders of a circle, in order, or []. Depth first, without recursion."""
+    done = set()
+    for start in sorted(graph):
+        path, pending = [], [(start, None)]
+        while pending:
+            folder, parent = pending.pop()
+            while path and path[-1] != parent:
+                done.add(path.pop())
+            if folder in path:
+                return path[path.index(folder):]
+            if folder not in done:
+                path.append(folder)
+                pending += [(target, folder) for target in sorted(graph.get(folder, {}))]
+    return []
+
+
+def check_folders(root):
+    for folder in sorted({path.parent for path in sources(root / "src") + sources(root / "tools")}):
+        count = sum(1 for path in folder.iterdir() if path.suffix in SOURCES)
+        if count > MAX_FILES:
+            yield f"{folder.relative_to(root)}: {count} files, at most {MAX_FILES} are allowed: make folders of what belongs together"
+    graph = folder_includes(root)
+    folders = circle(graph)
+    if folders:
+        lines = [graph[here][there] for here, there in zip(folders, folders[1:] + folders[:1])]
+        yield "folders include each other in a circle: " + "; ".join(lines)
+
+
 def check(root=ROOT):
     with_torch = public_headers_with_torch(root)
     problems = []
@@ -82,7 +131,7 @@ def check(root=ROOT):
             problems += [f"{path.relative_to(root)}: {text}" for text in check_component(folder.name, path, with_torch, root)]
     for path in sources(root / "tools") + sources(root / "include"):
         problems += [f"{path.relative_to(root)}: {text}" for text in check_outside(path, root)]
-    return problems
+    return problems + list(check_folders(root))
 
 
 def main():

@@ -33,7 +33,7 @@
 #include "tune/accuracy.h"
 #include "tune/autoquant/planner.h"
 #include "tune/candidate_run.h"
-#include "tune/fingerprint.h"
+#include "tune/report/fingerprint.h"
 #include "tune/setup.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "conv_peer.h"
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 
 namespace halftone::bench {
 

@@ -6,7 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include "candidate.h"
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 
 namespace halftone::bench {
 namespace {

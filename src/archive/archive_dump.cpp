@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "archive/file_bytes.h"
-#include "archive/pickle.h"
-#include "archive/safetensors.h"
-#include "archive/zip.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/pickle/pickle.h"
+#include "archive/safetensors/safetensors.h"
+#include "archive/zip/zip.h"
 #include "base/errors.h"
 #include "base/sha256.h"
 

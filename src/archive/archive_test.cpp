@@ -12,15 +12,15 @@
 #include <fstream>
 #include <memory>
 
-#include "archive/atomic_file.h"
-#include "archive/crc32.h"
-#include "archive/file_bytes.h"
-#include "archive/safetensors.h"
+#include "archive/bytes/atomic_file.h"
+#include "archive/bytes/crc32.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/safetensors/safetensors.h"
 #include "archive/test_files.h"
-#include "archive/text.h"
-#include "archive/text_file.h"
-#include "archive/unfinished.h"
-#include "archive/zip.h"
+#include "archive/bytes/text.h"
+#include "archive/bytes/text_file.h"
+#include "archive/bytes/unfinished.h"
+#include "archive/zip/zip.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/interrupt.h"
 

@@ -2,7 +2,7 @@
 
 #include <span>
 
-#include "archive/crc32.h"
+#include "archive/bytes/crc32.h"
 
 namespace halftone::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 
 namespace halftone {
 

@@ -16,14 +16,14 @@
 #include "base/errors.h"
 #include "base/log.h"
 #include "base/nearest.h"
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
-#include "capture/module/tracing_key.h"
-#include "capture/module/tracing_scope.h"
-#include "graph/autocast_state.h"
+#include "capture/module/tracing/tracing_key.h"
+#include "capture/module/tracing/tracing_scope.h"
+#include "graph/aten/autocast_state.h"
 #include "graph/flat_call.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 
 namespace halftone {
 namespace {

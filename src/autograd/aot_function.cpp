@@ -10,10 +10,10 @@
 #include "autograd/aot_node.h"
 #include "autograd/flat_module.h"
 #include "base/errors.h"
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 #include "capture/module/trace_run.h"
-#include "graph/autocast_state.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/autocast_state.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone {
 namespace {

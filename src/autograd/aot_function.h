@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "capture/module/joint_trace.h"
-#include "graph/result_check.h"
+#include "graph/checks/result_check.h"
 #include "halftone/compile/graph_compiler.h"
 
 namespace halftone {

@@ -7,8 +7,8 @@
 #include <torch/csrc/autograd/functions/utils.h>
 
 #include "base/errors.h"
-#include "capture/module/geometry.h"
-#include "graph/autocast_state.h"
+#include "capture/module/tracing/geometry.h"
+#include "graph/aten/autocast_state.h"
 
 namespace halftone {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <ATen/ops/empty_strided.h>
 
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 
 namespace halftone {
 

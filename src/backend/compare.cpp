@@ -9,7 +9,7 @@
 #include <algorithm>
 
 #include "backend/graph_case.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone {
 namespace {

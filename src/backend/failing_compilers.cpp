@@ -3,7 +3,7 @@
 #include "backend/builtin_compilers.h"
 #include "backend/module_function.h"
 #include "base/errors.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 
 namespace halftone {
 namespace {

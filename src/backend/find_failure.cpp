@@ -7,7 +7,7 @@
 #include "backend/compare.h"
 #include "backend/graph_case.h"
 #include "base/errors.h"
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 
 namespace halftone {
 namespace {

@@ -3,9 +3,9 @@
 #include <ATen/core/Tensor.h>
 
 #include "base/errors.h"
-#include "graph/graph_call.h"
-#include "graph/interpreter.h"
-#include "graph/mutation.h"
+#include "graph/run/graph_call.h"
+#include "graph/run/interpreter.h"
+#include "graph/run/mutation.h"
 
 namespace halftone {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "graph/graph_call.h"
-#include "graph/mutation.h"
+#include "graph/run/graph_call.h"
+#include "graph/run/mutation.h"
 
 namespace halftone {
 namespace {

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "backend/module_function.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 #include "graph/test_support.h"
 #include "halftone/compile/compilers.h"
 

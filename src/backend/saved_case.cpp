@@ -11,7 +11,7 @@
 
 #include "backend/graph_case.h"
 #include "base/errors.h"
-#include "graph/allowed_operators.h"
+#include "graph/checks/allowed_operators.h"
 #include "halftone/cli/text_file.h"
 #include "halftone/graph/tensor_file.h"
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 #include "graph/rewrite/edit.h"
 #include "graph/rewrite/unused_inputs.h"
 

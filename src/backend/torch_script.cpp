@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "base/log.h"
-#include "graph/operands.h"
+#include "graph/operators/operands.h"
 
 namespace halftone {
 namespace {

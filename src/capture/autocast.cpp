@@ -6,8 +6,8 @@
 #include <array>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
-#include "graph/operators.h"
+#include "graph/aten/dtype_text.h"
+#include "graph/operators/operators.h"
 
 namespace halftone {
 namespace {

@@ -3,13 +3,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "capture/pt2_archive.h"
 #include "capture/pt2_graph.h"
 #include "capture/signature.h"
 #include "capture/supported.h"
-#include "graph/longest_name.h"
+#include "graph/ir/longest_name.h"
 
 namespace halftone {
 namespace {

@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "graph/allowed_operators.h"
+#include "graph/checks/allowed_operators.h"
 #include "halftone/capture/capture.h"
 
 namespace halftone {

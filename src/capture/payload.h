@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-#include "archive/file_bytes.h"
+#include "archive/bytes/file_bytes.h"
 #include "base/json.h"
 #include "capture/pt2_types.h"
 

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/file_bytes.h"
-#include "archive/zip.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/zip/zip.h"
 #include "base/json.h"
 #include "capture/pt2_types.h"
 #include "halftone/capture/capture.h"

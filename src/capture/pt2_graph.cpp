@@ -8,7 +8,7 @@
 #include "capture/autocast.h"
 #include "capture/higher_order.h"
 #include "capture/sympy.h"
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 
 namespace halftone {
 namespace {

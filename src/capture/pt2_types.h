@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "graph/allowed_operators.h"
+#include "graph/checks/allowed_operators.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone {

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <map>
 
-#include "archive/pickle.h"
-#include "archive/zip.h"
+#include "archive/pickle/pickle.h"
+#include "archive/zip/zip.h"
 #include "base/errors.h"
 #include "capture/payload.h"
-#include "graph/dtypes.h"
+#include "graph/aten/dtypes.h"
 
 namespace halftone {
 namespace {

@@ -5,7 +5,7 @@
 #include "capture/higher_order.h"
 #include "capture/pt2_arguments.h"
 #include "capture/pt2_graph.h"
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 
 namespace halftone {
 namespace {

@@ -10,9 +10,9 @@
 #include <span>
 #include <string>
 
-#include "archive/crc32.h"
-#include "archive/file_bytes.h"
-#include "archive/zip.h"
+#include "archive/bytes/crc32.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/zip/zip.h"
 
 namespace halftone::test {
 

@@ -2,11 +2,11 @@
 #include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
 #include "base/log.h"
-#include "checkpoint/backend_record.h"
+#include "checkpoint/records/backend_record.h"
 #include "checkpoint/graph_content.h"
-#include "checkpoint/ht_writer.h"
-#include "checkpoint/sample_values.h"
-#include "graph/torch_errors.h"
+#include "checkpoint/container/ht_writer.h"
+#include "checkpoint/records/sample_values.h"
+#include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone {

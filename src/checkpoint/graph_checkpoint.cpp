@@ -1,8 +1,8 @@
 // save_checkpoint and load_checkpoint: captured models as .ht files.
-#include "checkpoint/backend_record.h"
+#include "checkpoint/records/backend_record.h"
 #include "checkpoint/graph_content.h"
-#include "checkpoint/ht_writer.h"
-#include "graph/torch_errors.h"
+#include "checkpoint/container/ht_writer.h"
+#include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone {

@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/errors.h"
-#include "checkpoint/call_json.h"
+#include "checkpoint/records/call_json.h"
 #include "checkpoint/graph_metadata.h"
-#include "checkpoint/ht_json.h"
-#include "checkpoint/layer_configs.h"
-#include "checkpoint/sample_values.h"
-#include "checkpoint/versions.h"
-#include "graph/allowed_operators.h"
-#include "graph/check_shapes.h"
+#include "checkpoint/container/ht_json.h"
+#include "checkpoint/records/layer_configs.h"
+#include "checkpoint/records/sample_values.h"
+#include "checkpoint/container/versions.h"
+#include "graph/checks/allowed_operators.h"
+#include "graph/checks/check_shapes.h"
 
 namespace halftone {
 namespace {

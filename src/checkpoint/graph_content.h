@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/ht_file.h"
-#include "checkpoint/packed_blocks.h"
-#include "checkpoint/stored_tensors.h"
+#include "checkpoint/container/ht_file.h"
+#include "checkpoint/records/packed_blocks.h"
+#include "checkpoint/records/stored_tensors.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {

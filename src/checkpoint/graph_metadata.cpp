@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/call_json.h"
-#include "checkpoint/ht_json.h"
-#include "graph/allowed_operators.h"
-#include "graph/dtype_text.h"
-#include "graph/dtypes.h"
-#include "graph/torch_errors.h"
+#include "checkpoint/records/call_json.h"
+#include "checkpoint/container/ht_json.h"
+#include "graph/checks/allowed_operators.h"
+#include "graph/aten/dtype_text.h"
+#include "graph/aten/dtypes.h"
+#include "graph/aten/torch_errors.h"
 
 namespace halftone {
 namespace {

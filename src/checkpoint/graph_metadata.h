@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/ht_file.h"
-#include "checkpoint/ht_lifecycle.h"
-#include "checkpoint/layer_configs.h"
-#include "checkpoint/packed_blocks.h"
-#include "checkpoint/sample_inputs.h"
+#include "checkpoint/container/ht_file.h"
+#include "checkpoint/container/ht_lifecycle.h"
+#include "checkpoint/records/layer_configs.h"
+#include "checkpoint/records/packed_blocks.h"
+#include "checkpoint/records/sample_inputs.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {

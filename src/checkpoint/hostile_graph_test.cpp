@@ -1,7 +1,7 @@
 // Operators that no file may call: refused by every way of reading a .ht, and never written into one.
 #include <filesystem>
 
-#include "checkpoint/stored_tensors.h"
+#include "checkpoint/records/stored_tensors.h"
 #include "checkpoint/test_support.h"
 #include "halftone/backend/backend.h"
 

@@ -11,10 +11,10 @@
 #include <iterator>
 #include <string>
 
-#include "archive/file_bytes.h"
-#include "checkpoint/ht_digests.h"
-#include "checkpoint/ht_file.h"
-#include "checkpoint/ht_writer.h"
+#include "archive/bytes/file_bytes.h"
+#include "checkpoint/container/ht_digests.h"
+#include "checkpoint/container/ht_file.h"
+#include "checkpoint/container/ht_writer.h"
 #include "graph/test_support.h"
 #include "halftone/checkpoint/checkpoint.h"
 

@@ -4,16 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/backend_record.h"
+#include "checkpoint/records/backend_record.h"
 #include "checkpoint/graph_content.h"
 #include "checkpoint/graph_metadata.h"
-#include "checkpoint/packed_blocks.h"
-#include "checkpoint/quantized_records.h"
-#include "checkpoint/sample_values.h"
-#include "checkpoint/stored_tensors.h"
-#include "graph/torch_errors.h"
+#include "checkpoint/records/packed_blocks.h"
+#include "checkpoint/records/quantized_records.h"
+#include "checkpoint/records/sample_values.h"
+#include "checkpoint/records/stored_tensors.h"
+#include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/message.h"
 #include "quant/graph/quantized_node.h"

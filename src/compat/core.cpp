@@ -9,9 +9,9 @@
 
 #include "compat/rewrites.h"
 #include "compat/search.h"
-#include "graph/mutation.h"
-#include "graph/text_names.h"
-#include "tune/fingerprint.h"
+#include "graph/run/mutation.h"
+#include "graph/ir/text_names.h"
+#include "tune/report/fingerprint.h"
 
 namespace halftone::baseline {
 namespace {

@@ -7,10 +7,10 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 #include "graph/flat_call.h"
-#include "graph/interpreter.h"
-#include "graph/mutation.h"
+#include "graph/run/interpreter.h"
+#include "graph/run/mutation.h"
 #include "halftone/graph/tensor_file.h"
 
 namespace halftone {

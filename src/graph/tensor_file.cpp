@@ -3,11 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "archive/numpy.h"
-#include "archive/safetensors.h"
+#include "archive/numpy/numpy.h"
+#include "archive/safetensors/safetensors.h"
 #include "base/errors.h"
-#include "graph/dtype_text.h"
-#include "graph/dtypes.h"
+#include "graph/aten/dtype_text.h"
+#include "graph/aten/dtypes.h"
 
 namespace halftone {
 

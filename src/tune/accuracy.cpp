@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 #include "halftone/graph/tree.h"
 #include "quant/graph/diagnose_difference.h"
 

@@ -5,14 +5,14 @@
 #include <utility>
 
 #include "base/errors.h"
-#include "graph/torch_errors.h"
+#include "graph/aten/torch_errors.h"
 #include "halftone/graph/tree.h"
 #include "quant/graph/diagnose_difference.h"
 #include "quant/graph/quantize_graph.h"
 #include "tune/accuracy.h"
 #include "tune/candidates.h"
-#include "tune/machine.h"
-#include "tune/sample_layout.h"
+#include "tune/measure/machine.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone {
 namespace {

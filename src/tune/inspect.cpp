@@ -9,9 +9,9 @@
 #include "base/errors.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/measure.h"
-#include "tune/report_json.h"
-#include "tune/report_text.h"
-#include "tune/sample_layout.h"
+#include "tune/report/report_json.h"
+#include "tune/report/report_text.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/submodules.h"
 
 namespace halftone {

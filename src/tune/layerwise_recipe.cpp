@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "backend/lifecycle/recipe_config.h"
 #include "base/errors.h"
 #include "halftone/quant/quantize.h"

@@ -11,9 +11,9 @@
 #include "halftone/cli/table.h"
 #include "tune/accuracy.h"
 #include "tune/candidates.h"
-#include "tune/fingerprint.h"
-#include "tune/report_json.h"
-#include "tune/report_text.h"
+#include "tune/report/fingerprint.h"
+#include "tune/report/report_json.h"
+#include "tune/report/report_text.h"
 
 namespace halftone {
 namespace {

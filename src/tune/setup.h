@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "halftone/tune/tune.h"
-#include "tune/cache.h"
-#include "tune/sample_layout.h"
+#include "tune/report/cache.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone {
 

@@ -11,9 +11,9 @@
 
 #include "base/errors.h"
 #include "base/json.h"
-#include "graph/torch_errors.h"
+#include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
-#include "tune/report_json.h"
+#include "tune/report/report_json.h"
 
 namespace halftone {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "archive/unfinished.h"
+#include "archive/bytes/unfinished.h"
 #include "halftone/backend/recipes.h"
 #include "halftone/tune/tune.h"
 

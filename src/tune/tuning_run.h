@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tune/candidate_run.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/trial.h"
 
 namespace halftone {

@@ -6,7 +6,7 @@
 
 #include "base/errors.h"
 #include "halftone/tune/modules.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/setup.h"
 
 namespace halftone {

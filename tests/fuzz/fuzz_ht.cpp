@@ -3,9 +3,9 @@
 // not asked: no mutation would get past them.
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/ht_file.h"
-#include "checkpoint/ht_json.h"
-#include "checkpoint/ht_lifecycle.h"
+#include "checkpoint/container/ht_file.h"
+#include "checkpoint/container/ht_json.h"
+#include "checkpoint/container/ht_lifecycle.h"
 #include "halftone/base/error.h"
 
 namespace {

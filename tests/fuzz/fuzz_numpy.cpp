@@ -1,7 +1,7 @@
 // libFuzzer target: any bytes as .npy or .npz give arrays inside the file, or no larger than deflated data
 // of its size can be, or a halftone::Error.
-#include "archive/inflate.h"
-#include "archive/numpy.h"
+#include "archive/bytes/inflate.h"
+#include "archive/numpy/numpy.h"
 #include "halftone/base/error.h"
 
 namespace {

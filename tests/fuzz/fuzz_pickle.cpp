@@ -2,8 +2,8 @@
 // a value whose tensors stay inside their storages, or a halftone::Error.
 #include <string>
 
-#include "archive/file_bytes.h"
-#include "archive/pickle.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/pickle/pickle.h"
 #include "archive/test_files.h"
 #include "halftone/base/error.h"
 

@@ -1,5 +1,5 @@
 // libFuzzer target: any bytes as safetensors give tensors that tile the file, or a halftone::Error.
-#include "archive/safetensors.h"
+#include "archive/safetensors/safetensors.h"
 #include "halftone/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

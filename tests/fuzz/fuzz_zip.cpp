@@ -1,8 +1,8 @@
 // libFuzzer target: any bytes as a zip container give a directory whose members can be read, or a
 // halftone::Error.
-#include "archive/file_bytes.h"
-#include "archive/pickle.h"
-#include "archive/zip.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/pickle/pickle.h"
+#include "archive/zip/zip.h"
 #include "halftone/base/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -17,7 +17,7 @@
 #include <memory>
 #include <set>
 
-#include "compiler/executor/guarded_memory.h"
+#include "compiler/executor/memory/guarded_memory.h"
 #include "halftone/base/error.h"
 #include "halftone/graph/limits.h"
 #include "trial.h"

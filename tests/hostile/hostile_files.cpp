@@ -25,9 +25,9 @@
 #include <limits>
 
 #include "capture/test_archive.h"
-#include "checkpoint/ht_writer.h"
+#include "checkpoint/container/ht_writer.h"
 #include "children.h"
-#include "graph/dtypes.h"
+#include "graph/aten/dtypes.h"
 #include "halftone/base/error.h"
 #include "mutate.h"
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "checkpoint/ht_format.h"
+#include "checkpoint/container/ht_format.h"
 
 namespace halftone::hostile {
 namespace {

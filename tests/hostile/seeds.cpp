@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <set>
 
-#include "archive/zip.h"
+#include "archive/zip/zip.h"
 #include "checkpoint/graph_content.h"
 #include "compiler/passes/passes.h"
-#include "graph/dtypes.h"
+#include "graph/aten/dtypes.h"
 #include "halftone/base/error.h"
 #include "halftone/ptq/static_int8.h"
 #include "halftone/quant/quantize.h"

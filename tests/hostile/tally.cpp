@@ -5,7 +5,7 @@
 #include <cctype>
 #include <fstream>
 
-#include "archive/atomic_file.h"
+#include "archive/bytes/atomic_file.h"
 #include "halftone/base/error.h"
 
 namespace halftone::hostile {

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "checkpoint/ht_file.h"
+#include "checkpoint/container/ht_file.h"
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"

@@ -56,6 +56,43 @@ class CheckLayers(unittest.TestCase):
         found = self.findings(files={"src/attic/x.cpp": ""})
         self.assertEqual(found, ["src/attic: not in the list of components of scripts/check_layers.py"])
 
+    def test_circle_of_folders_inside_a_component_is_refused(self):
+        files = {
+            "src/graph/run/session.h": '#include "graph/text/print.h"\n',
+            "src/graph/text/print.h": '#include "graph/nodes/node.h"\n',
+            "src/graph/nodes/node.h": '#include "graph/run/session.h"\n',
+        }
+        found = self.findings(files)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("in a circle", found[0])
+        for line in ("node.h includes graph/run/session.h", "session.h includes graph/text/print.h", "print.h includes graph/nodes/node.h"):
+            self.assertIn(line, found[0])
+        files["src/graph/nodes/node.h"] = ""
+        self.assertEqual(self.findings(files), [])
+
+    def test_folders_that_meet_again_below_are_no_circle(self):
+        files = {
+            "src/graph/a/a.h": '#include "graph/b/b.h"\n#include "graph/c/c.h"\n',
+            "src/graph/b/b.h": '#include "graph/d/d.h"\n',
+            "src/graph/c/c.h": '#include "graph/b/b.h"\n#include "graph/d/d.h"\n',
+            "src/graph/d/d.h": "",
+        }
+        self.assertEqual(self.findings(files), [])
+
+    def test_tests_may_look_anywhere(self):
+        files = {
+            "src/graph/run/session.h": '#include "graph/text/print.h"\n',
+            "src/graph/text/print.h": "",
+            "src/graph/text/print_test.cpp": '#include "graph/run/session.h"\n',
+        }
+        self.assertEqual(self.findings(files), [])
+
+    def test_crowded_folder_is_refused(self):
+        many = {f"src/base/file{i}.cpp": "" for i in range(check_layers.MAX_FILES + 1)}
+        found = self.findings(many)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn("src/base: 42 files, at most 40", found[0])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "autoquant_job.h"
-#include "console.h"
+#include "common/console.h"
 
 namespace halftone::cli {
 

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "console.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/modules.h"
-#include "inputs.h"
-#include "model_file.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
+#include "common/command_line.h"
 #include "halftone/tune/autoquant.h"
-#include "inputs.h"
-#include "output_file.h"
+#include "common/inputs.h"
+#include "common/output_file.h"
 
 namespace halftone::cli {
 

@@ -11,12 +11,12 @@
 #include <memory>
 
 #include "bench_job.h"
-#include "console.h"
+#include "common/console.h"
 #include "halftone/capture/capture.h"
 #include "halftone/compile/compilers.h"
 #include "halftone/graph/limits.h"
-#include "inputs.h"
-#include "output_file.h"
+#include "common/inputs.h"
+#include "common/output_file.h"
 
 namespace halftone::cli {
 

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "console.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/bench/results.h"
 #include "halftone/cli/table.h"
-#include "inputs.h"
-#include "model_file.h"
-#include "output_file.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

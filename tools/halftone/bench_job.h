@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
+#include "common/command_line.h"
 #include "halftone/bench/bench.h"
 
 namespace halftone::cli {

@@ -7,14 +7,14 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "command_line.h"
+#include "common/command_line.h"
 #include "compare_report.h"
-#include "console.h"
-#include "describe.h"
+#include "common/console.h"
+#include "common/describe.h"
 #include "halftone/base/error.h"
-#include "inputs.h"
-#include "outputs.h"
-#include "runner.h"
+#include "common/inputs.h"
+#include "common/outputs.h"
+#include "common/runner.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

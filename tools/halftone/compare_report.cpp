@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "console.h"
+#include "common/console.h"
 #include "halftone/cli/table.h"
-#include "measure_text.h"
+#include "common/measure_text.h"
 
 namespace halftone::cli {
 

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/cli/table.h"
-#include "inputs.h"
-#include "measure_text.h"
-#include "model_file.h"
-#include "output_file.h"
-#include "scheme_options.h"
+#include "common/inputs.h"
+#include "common/measure_text.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
+#include "common/scheme_options.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/base/version.h"
 #include "halftone/cli/interrupt.h"

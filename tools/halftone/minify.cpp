@@ -9,13 +9,13 @@
 #include <optional>
 #include <string>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
-#include "inputs.h"
-#include "model_file.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
 
 namespace halftone::cli {
 

@@ -10,13 +10,13 @@
 #include <string>
 
 #include "autoquant_job.h"
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/table.h"
-#include "model_file.h"
-#include "output_file.h"
-#include "scheme_options.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
+#include "common/scheme_options.h"
 
 namespace halftone::cli {
 

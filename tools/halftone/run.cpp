@@ -14,18 +14,18 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
 #include "halftone/graph/graph_module.h"
-#include "inputs.h"
-#include "model_file.h"
-#include "output_file.h"
-#include "outputs.h"
-#include "profiling.h"
-#include "runner.h"
-#include "timing.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
+#include "common/outputs.h"
+#include "common/profiling.h"
+#include "common/runner.h"
+#include "common/timing.h"
 
 namespace halftone::cli {
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/cli/kernels.h"
 #include "halftone/cli/table.h"
 #include "halftone/quant/config.h"

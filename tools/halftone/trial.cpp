@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/capture/capture.h"
 #include "halftone/graph/limits.h"
 #include "halftone/tune/tune.h"

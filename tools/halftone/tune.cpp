@@ -9,16 +9,16 @@
 #include <string>
 #include <vector>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/modules.h"
-#include "inputs.h"
-#include "model_file.h"
-#include "output_file.h"
-#include "scheme_options.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
+#include "common/scheme_options.h"
 #include "tune_files.h"
 #include "tune_text.h"
 

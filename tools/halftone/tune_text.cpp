@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "console.h"
+#include "common/console.h"
 #include "halftone/cli/table.h"
 
 namespace halftone::cli {

@@ -8,8 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"

@@ -3,7 +3,7 @@
 #include "autograd/partition/joint_nodes.h"
 #include "autograd/partition/operator_classes.h"
 #include "base/errors.h"
-#include "graph/copy.h"
+#include "graph/ir/copy.h"
 
 namespace halftone::partition {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 #include "halftone/autograd/joint_graph.h"
 
 namespace halftone::partition {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "graph/graph_call.h"
+#include "graph/run/graph_call.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/graph/tree.h"
 

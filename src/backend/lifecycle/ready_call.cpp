@@ -6,7 +6,7 @@
 #endif
 
 #include "base/errors.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 #include "quant/weight/packing_cache.h"
 
 namespace halftone::lifecycle {

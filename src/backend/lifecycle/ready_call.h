@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "graph/graph_call.h"
+#include "graph/run/graph_call.h"
 #include "halftone/backend/recipes.h"
 
 namespace halftone::lifecycle {

@@ -8,7 +8,7 @@
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/nearest.h"
-#include "graph/graph_call.h"
+#include "graph/run/graph_call.h"
 #include "halftone/compile/compile.h"
 #include "halftone/quant/quantize.h"
 #include "quant/graph/quantized_node.h"

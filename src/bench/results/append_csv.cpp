@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "bench/results/rows_csv.h"
 

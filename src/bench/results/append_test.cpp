@@ -10,7 +10,7 @@
 #include <set>
 #include <thread>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 #include "bench/results/rows_csv.h"
 #include "bench/results/test_rows.h"
 

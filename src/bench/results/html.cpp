@@ -2,7 +2,7 @@
 #include <array>
 #include <span>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 #include "base/errors.h"
 #include "base/sha256.h"
 #include "bench/results/assets.h"

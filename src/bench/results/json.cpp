@@ -5,8 +5,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "archive/atomic_file.h"
-#include "archive/text_file.h"
+#include "archive/bytes/atomic_file.h"
+#include "archive/bytes/text_file.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "bench/results/fields.h"

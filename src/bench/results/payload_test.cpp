@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "archive/test_payloads.h"
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "bench/results/rows_csv.h"
 #include "bench/results/test_rows.h"
 #include "bench/results/text.h"

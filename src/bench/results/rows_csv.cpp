@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "bench/results/fields.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 
 namespace halftone {
 

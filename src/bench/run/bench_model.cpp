@@ -8,7 +8,7 @@
 #include "halftone/capture/open_model.h"
 #include "halftone/graph/tree.h"
 #include "quant/graph/quantize_graph.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "base/errors.h"
 #include "bench/run/job.h"
-#include "graph/torch_errors.h"
-#include "tune/machine.h"
+#include "graph/aten/torch_errors.h"
+#include "tune/measure/machine.h"
 
 namespace halftone {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "halftone/bench/bench.h"
-#include "tune/report_json.h"
+#include "tune/report/report_json.h"
 
 namespace halftone {
 namespace {

@@ -1,5 +1,5 @@
 // The machine that a suite ran on.
-#include "tune/machine.h"
+#include "tune/measure/machine.h"
 
 #include <ATen/Parallel.h>
 #include <sys/utsname.h>

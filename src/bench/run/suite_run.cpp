@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "bench/run/job.h"
 #include "halftone/bench/bench.h"
-#include "tune/report_json.h"
+#include "tune/report/report_json.h"
 #include "tune/trial.h"
 
 namespace halftone {

@@ -7,7 +7,7 @@
 #include "base/nearest.h"
 #include "bench/suite/builders.h"
 #include "bench/suite/weights.h"
-#include "capture/module/snapshots.h"
+#include "capture/module/tracing/snapshots.h"
 
 namespace halftone {
 namespace {

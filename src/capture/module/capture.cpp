@@ -10,7 +10,7 @@
 #include "base/errors.h"
 #include "capture/module/dynamic_sizes.h"
 #include "capture/module/trace.h"
-#include "capture/module/tracing_scope.h"
+#include "capture/module/tracing/tracing_scope.h"
 #include "capture/module/unify.h"
 #include "graph/rewrite/unused_inputs.h"
 #include "halftone/capture/capture_module.h"

@@ -10,11 +10,11 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 #include "capture/module/own_memory.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
-#include "graph/autocast_state.h"
+#include "graph/aten/autocast_state.h"
 
 namespace halftone {
 namespace {

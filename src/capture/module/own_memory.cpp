@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "capture/module/geometry.h"
+#include "capture/module/tracing/geometry.h"
 #include "capture/module/trace_run.h"
 
 namespace halftone {

@@ -9,7 +9,7 @@
 
 #include <cstring>
 
-#include "capture/module/tracing_key.h"
+#include "capture/module/tracing/tracing_key.h"
 #include "graph/test_support.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/graph/tree.h"

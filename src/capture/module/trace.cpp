@@ -3,7 +3,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/errors.h"
-#include "capture/module/arguments.h"
+#include "capture/module/tracing/arguments.h"
 #include "capture/module/own_memory.h"
 #include "capture/module/trace_run.h"
 

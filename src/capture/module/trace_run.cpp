@@ -1,9 +1,9 @@
 #include "capture/module/trace_run.h"
 
 #include "base/errors.h"
-#include "capture/module/arguments.h"
+#include "capture/module/tracing/arguments.h"
 #include "capture/module/trace.h"
-#include "capture/module/tracing_scope.h"
+#include "capture/module/tracing/tracing_scope.h"
 
 namespace halftone {
 namespace {

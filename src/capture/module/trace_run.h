@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "capture/module/snapshots.h"
-#include "capture/module/tracer.h"
+#include "capture/module/tracing/snapshots.h"
+#include "capture/module/tracing/tracer.h"
 #include "halftone/capture/capture_module.h"
 
 namespace halftone {

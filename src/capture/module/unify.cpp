@@ -6,7 +6,7 @@
 
 #include "base/errors.h"
 #include "capture/module/size_solver.h"
-#include "graph/text_names.h"
+#include "graph/ir/text_names.h"
 
 namespace halftone {
 namespace {

@@ -4,8 +4,8 @@
 #include <ATen/ops/from_blob.h>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
-#include "graph/operands.h"
+#include "graph/aten/dtype_text.h"
+#include "graph/operators/operands.h"
 
 namespace halftone::compiler {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "compiler/executor/planner.h"
-#include "graph/operand_guards.h"
+#include "graph/operators/operand_guards.h"
 
 namespace halftone::compiler {
 

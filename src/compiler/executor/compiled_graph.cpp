@@ -11,11 +11,11 @@
 #include "compiler/executor/planner.h"
 #include "compiler/executor/run_plan.h"
 #include "compiler/passes/passes.h"
-#include "graph/autocast_state.h"
-#include "graph/check_shapes.h"
-#include "graph/input_check.h"
-#include "graph/interpreter.h"
-#include "graph/mutation.h"
+#include "graph/aten/autocast_state.h"
+#include "graph/checks/check_shapes.h"
+#include "graph/run/input_check.h"
+#include "graph/run/interpreter.h"
+#include "graph/run/mutation.h"
 #include "halftone/compile/compile.h"
 
 namespace halftone {

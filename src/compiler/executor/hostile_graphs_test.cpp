@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "compiler/executor/guarded_memory.h"
+#include "compiler/executor/memory/guarded_memory.h"
 #include "compiler/ops/ops.h"
 #include "graph/test_support.h"
 #include "halftone/compile/compile.h"

@@ -7,7 +7,7 @@
 #include <regex>
 
 #include "compiler/ops/ops.h"
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 #include "halftone/base/error.h"
 
 namespace halftone {

@@ -1,10 +1,10 @@
 // The table of graph/op_traits.h where operators of our own are registered.
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 
 #include <gtest/gtest.h>
 
 #include "compiler/ops/ops.h"
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 #include "quant/static_int8/operators.h"
 
 namespace halftone {

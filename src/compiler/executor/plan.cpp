@@ -2,8 +2,8 @@
 
 #include <c10/core/CPUAllocator.h>
 
-#include "compiler/executor/guarded_memory.h"
-#include "compiler/executor/memory.h"
+#include "compiler/executor/memory/guarded_memory.h"
+#include "compiler/executor/memory/memory.h"
 
 namespace halftone::compiler {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <functional>
 
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 
 namespace halftone::compiler {
 

@@ -17,12 +17,12 @@
 #include "compiler/executor/aten_step.h"
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/emit.h"
-#include "compiler/executor/memory.h"
-#include "graph/op_traits.h"
-#include "graph/operand_guards.h"
-#include "graph/operands.h"
-#include "graph/sym_ops.h"
-#include "graph/torch_errors.h"
+#include "compiler/executor/memory/memory.h"
+#include "graph/operators/op_traits.h"
+#include "graph/operators/operand_guards.h"
+#include "graph/operators/operands.h"
+#include "graph/operators/sym_ops.h"
+#include "graph/aten/torch_errors.h"
 
 namespace halftone::compiler {
 

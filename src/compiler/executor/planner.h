@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "compiler/executor/plan.h"
-#include "graph/meta_call.h"
+#include "graph/operators/meta_call.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone::compiler {

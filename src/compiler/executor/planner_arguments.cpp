@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "compiler/executor/planner.h"
-#include "graph/operands.h"
+#include "graph/operators/operands.h"
 
 namespace halftone::compiler {
 

@@ -4,7 +4,7 @@
 
 #include "compiler/executor/channels_last.h"
 #include "compiler/executor/planner.h"
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 
 namespace halftone::compiler {
 

@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "compiler/executor/planner.h"
-#include "graph/check_shapes.h"
+#include "graph/checks/check_shapes.h"
 
 namespace halftone::compiler {
 

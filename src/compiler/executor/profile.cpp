@@ -5,7 +5,7 @@
 #include <chrono>
 
 #include "base/errors.h"
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 #include "kernels/peaks/peaks.h"
 
 namespace halftone {

@@ -8,12 +8,12 @@
 
 #include "base/errors.h"
 #include "compiler/executor/aten_step.h"
-#include "compiler/executor/guarded_memory.h"
+#include "compiler/executor/memory/guarded_memory.h"
 #include "compiler/executor/planner.h"
 #include "compiler/executor/worker_pools.h"
-#include "graph/aten_parallel_for.h"
-#include "graph/dtype_text.h"
-#include "graph/torch_errors.h"
+#include "graph/aten/aten_parallel_for.h"
+#include "graph/aten/dtype_text.h"
+#include "graph/aten/torch_errors.h"
 
 namespace halftone::compiler {
 

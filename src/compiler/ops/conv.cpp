@@ -9,7 +9,7 @@
 #include "base/errors.h"
 #include "compiler/ops/activations.h"
 #include "compiler/ops/kernels.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone::ops {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "base/errors.h"
 #include "compiler/ops/kernels.h"
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 #include "kernels/common/kernel_table.h"
 
 namespace halftone::ops {

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 
 namespace halftone::compiler {
 namespace {

@@ -7,7 +7,7 @@
 #include "compiler/passes/alias.h"
 #include "compiler/passes/match.h"
 #include "compiler/passes/view_chains.h"
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 #include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {

@@ -1,7 +1,7 @@
 #include "compiler/passes/constants.h"
 
 #include "compiler/passes/alias.h"
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 #include "graph/rewrite/stored_tensors.h"
 
 namespace halftone::compiler {

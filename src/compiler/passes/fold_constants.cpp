@@ -8,7 +8,7 @@
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 #include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {

@@ -1,6 +1,6 @@
 // functionalize: operators that write to a fresh result without other readers become those that return a new
 // one. The other passes know only these, and the plan finds by itself what may be computed in place.
-#include "graph/functionalize.h"
+#include "graph/rewrite/functionalize.h"
 
 #include "compiler/passes/pass.h"
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/passes/pass.h"
-#include "graph/read_node.h"
+#include "graph/ir/read_node.h"
 #include "graph/rewrite/layout.h"
 
 namespace halftone::compiler {

@@ -8,7 +8,7 @@
 #include "base/nearest.h"
 #include "compiler/ops/ops.h"
 #include "compiler/passes/alias.h"
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 #include "graph/rewrite/run_rewrite.h"
 
 namespace halftone::compiler {

@@ -9,7 +9,7 @@
 
 #include "compiler/ops/ops.h"
 #include "compiler/passes/passes.h"
-#include "graph/interpreter.h"
+#include "graph/run/interpreter.h"
 #include "graph/test_support.h"
 
 namespace halftone::compiler {

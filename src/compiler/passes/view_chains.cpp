@@ -12,8 +12,8 @@
 #include "base/errors.h"
 #include "compiler/passes/alias.h"
 #include "compiler/passes/match.h"
-#include "graph/op_traits.h"
-#include "graph/operands.h"
+#include "graph/operators/op_traits.h"
+#include "graph/operators/operands.h"
 #include "graph/rewrite/edit.h"
 
 namespace halftone::compiler {

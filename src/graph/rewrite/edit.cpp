@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "graph/copy.h"
+#include "graph/ir/copy.h"
 
 namespace halftone {
 namespace {

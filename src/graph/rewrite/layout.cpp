@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/text_names.h"
+#include "graph/ir/text_names.h"
 
 namespace halftone {
 

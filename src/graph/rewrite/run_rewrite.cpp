@@ -1,7 +1,7 @@
 #include "graph/rewrite/run_rewrite.h"
 
 #include "base/errors.h"
-#include "graph/torch_errors.h"
+#include "graph/aten/torch_errors.h"
 
 namespace halftone {
 namespace {

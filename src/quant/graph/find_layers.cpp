@@ -6,7 +6,7 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 #include "quant/graph/match_layer.h"
 #include "quant/graph/quantized_node.h"
 #include "quant/graph/weight_view.h"

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 #include "graph/rewrite/edit.h"
 #include "graph/rewrite/layout.h"
 #include "graph/rewrite/stored_tensors.h"

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "graph/text_names.h"
+#include "graph/ir/text_names.h"
 #include "quant/graph/quantized_node.h"
 
 namespace halftone {

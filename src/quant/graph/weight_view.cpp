@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 
 namespace halftone {
 namespace {

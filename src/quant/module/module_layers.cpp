@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 #include "halftone/quant/quantized_tensor.h"
 #include "quant/select/left_alone.h"
 

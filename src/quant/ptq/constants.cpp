@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 #include "graph/rewrite/stored_tensors.h"
 
 namespace halftone::ptq {

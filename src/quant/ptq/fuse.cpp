@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "graph/functionalize.h"
-#include "graph/mutation.h"
+#include "graph/rewrite/functionalize.h"
+#include "graph/run/mutation.h"
 #include "graph/rewrite/unused_inputs.h"
 #include "halftone/ptq/ptq.h"
 #include "quant/ptq/canonical_linear.h"

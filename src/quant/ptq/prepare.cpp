@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/errors.h"
-#include "graph/functionalize.h"
-#include "graph/mutation.h"
+#include "graph/rewrite/functionalize.h"
+#include "graph/run/mutation.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"

@@ -3,7 +3,7 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 #include "quant/static_int8/layout.h"
 #include "quant/static_int8/operators.h"
 

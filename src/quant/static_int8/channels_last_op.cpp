@@ -1,7 +1,7 @@
 // halftone::int8_max_pool, int8_avg_pool, int8_adaptive_avg_pool and int8_interpolate
 #include <torch/library.h>
 
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 #include "quant/static_int8/channels_last_call.h"
 #include "quant/static_int8/layout.h"
 #include "quant/static_int8/operators.h"

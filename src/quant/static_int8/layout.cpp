@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone::static_int8 {
 

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "graph/mutation.h"
+#include "graph/run/mutation.h"
 #include "graph/rewrite/run_rewrite.h"
 #include "graph/rewrite/unused_inputs.h"
 #include "quant/ptq/grouped_text.h"

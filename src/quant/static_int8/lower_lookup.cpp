@@ -5,9 +5,9 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 
-#include "graph/copy.h"
-#include "graph/interpreter.h"
-#include "graph/op_traits.h"
+#include "graph/ir/copy.h"
+#include "graph/run/interpreter.h"
+#include "graph/operators/op_traits.h"
 #include "quant/ptq/quantize_op.h"
 #include "quant/static_int8/rewrites.h"
 

@@ -1,6 +1,6 @@
 #include "quant/static_int8/movement.h"
 
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 
 namespace halftone::static_int8 {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 #include "quant/static_int8/layout.h"
 #include "quant/weight/linear_call.h"
 #include "quant/weight/packing_cache.h"

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/read_node.h"
+#include "graph/ir/read_node.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone::static_int8 {

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 #include "quant/weight/packing_cache.h"
 #include "quant/weight/test_support.h"
 

@@ -5,8 +5,8 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/aten_parallel_for.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/aten_parallel_for.h"
+#include "graph/aten/dtype_text.h"
 #include "kernels/embedding_rows/embedding_rows.h"
 #include "quant/weight/linear_call.h"
 #include "quant/weight/ops.h"

@@ -1,6 +1,6 @@
 #include <gmock/gmock.h>
 
-#include "graph/operators.h"
+#include "graph/operators/operators.h"
 #include "quant/weight/ops.h"
 #include "quant/weight/test_support.h"
 

@@ -5,8 +5,8 @@
 
 #include "base/errors.h"
 #include "kernels/common/int4_weights.h"
-#include "quant/weight/affine.h"
-#include "quant/weight/bits.h"
+#include "quant/weight/arithmetic/affine.h"
+#include "quant/weight/arithmetic/bits.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float_kernels.h"
 #include "quant/weight/meta_linear.h"

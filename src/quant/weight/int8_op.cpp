@@ -3,7 +3,7 @@
 
 #include "base/errors.h"
 #include "kernels/int8_linear/int8_linear.h"
-#include "quant/weight/affine.h"
+#include "quant/weight/arithmetic/affine.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/linear_call.h"
 #include "quant/weight/meta_linear.h"

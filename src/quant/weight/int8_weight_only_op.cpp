@@ -4,8 +4,8 @@
 #include <torch/library.h>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
-#include "quant/weight/affine.h"
+#include "graph/aten/dtype_text.h"
+#include "quant/weight/arithmetic/affine.h"
 #include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float_kernels.h"
 #include "quant/weight/meta_linear.h"

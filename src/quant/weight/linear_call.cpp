@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone {
 namespace {

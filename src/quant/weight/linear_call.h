@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "graph/aten_parallel_for.h"
+#include "graph/aten/aten_parallel_for.h"
 #include "kernels/common/epilogue.h"
 #include "kernels/fp32_linear/fp32_linear.h"
 

@@ -4,7 +4,7 @@
 #include <ATen/ops/isfinite.h>
 
 #include "base/errors.h"
-#include "graph/dtype_text.h"
+#include "graph/aten/dtype_text.h"
 
 namespace halftone {
 namespace {

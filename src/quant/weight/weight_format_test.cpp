@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "graph/operators.h"
-#include "quant/weight/affine.h"
+#include "graph/operators/operators.h"
+#include "quant/weight/arithmetic/affine.h"
 #include "quant/weight/ops.h"
 #include "quant/weight/test_support.h"
 

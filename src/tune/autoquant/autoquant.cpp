@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "base/log.h"
 #include "base/scheme_table.h"
@@ -22,8 +22,8 @@
 #include "tune/autoquant/planner.h"
 #include "tune/autoquant/sample_keeper.h"
 #include "tune/autoquant/time_cache.h"
-#include "tune/fingerprint.h"
-#include "tune/machine.h"
+#include "tune/report/fingerprint.h"
+#include "tune/measure/machine.h"
 #include "tune/setup.h"
 
 namespace halftone {

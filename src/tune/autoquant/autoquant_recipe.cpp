@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "halftone/tune/autoquant.h"
 #include "tune/autoquant/planner.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/submodules.h"
 
 namespace halftone {

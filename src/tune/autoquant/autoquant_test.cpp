@@ -18,7 +18,7 @@
 #include "tune/accuracy.h"
 #include "tune/autoquant/test_models.h"
 #include "tune/autoquant/time_cache.h"
-#include "tune/fingerprint.h"
+#include "tune/report/fingerprint.h"
 #include "tune/submodules.h"
 #include "tune/test_support.h"
 

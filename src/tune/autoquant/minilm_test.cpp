@@ -13,8 +13,8 @@
 #include "halftone/tune/measure.h"
 #include "halftone/tune/modules.h"
 #include "tune/candidate_run.h"
-#include "tune/fingerprint.h"
-#include "tune/sample_layout.h"
+#include "tune/report/fingerprint.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/test_support.h"
 
 namespace halftone::aq {

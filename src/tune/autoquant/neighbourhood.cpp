@@ -3,7 +3,7 @@
 #include <set>
 
 #include "compiler/passes/match.h"
-#include "graph/op_traits.h"
+#include "graph/operators/op_traits.h"
 #include "tune/autoquant/problem.h"
 
 namespace halftone::aq {

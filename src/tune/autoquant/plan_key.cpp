@@ -8,7 +8,7 @@
 #include "base/sha256.h"
 #include "tune/autoquant/planner.h"
 #include "tune/autoquant/time_cache.h"
-#include "tune/report_json.h"
+#include "tune/report/report_json.h"
 
 namespace halftone::aq {
 namespace {

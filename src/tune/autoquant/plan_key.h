@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "halftone/tune/autoquant.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone::aq {
 

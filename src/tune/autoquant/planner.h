@@ -8,7 +8,7 @@
 
 #include "halftone/tune/autoquant.h"
 #include "tune/autoquant/recorder.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone::aq {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "graph/graph_call.h"
+#include "graph/run/graph_call.h"
 #include "halftone/tune/samples.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone::aq {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone::aq {
 namespace {

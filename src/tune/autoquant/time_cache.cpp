@@ -8,16 +8,16 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "archive/atomic_file.h"
-#include "archive/text_file.h"
+#include "archive/bytes/atomic_file.h"
+#include "archive/bytes/text_file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/sha256.h"
 #include "halftone/base/version.h"
 #include "halftone/cli/kernels.h"
 #include "halftone/tune/measure.h"
-#include "tune/machine.h"
-#include "tune/report_json.h"
+#include "tune/measure/machine.h"
+#include "tune/report/report_json.h"
 
 namespace halftone {
 namespace aq {

@@ -1,7 +1,7 @@
 // Quantizes as a plan says: everything is checked before the first change.
 #include <map>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "base/errors.h"
 #include "base/nearest.h"
 #include "halftone/graph/graph_module.h"

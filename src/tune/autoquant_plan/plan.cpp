@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 #include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant_plan/choices.h"
 #include "tune/submodules.h"

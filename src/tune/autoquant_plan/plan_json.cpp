@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "halftone/tune/autoquant_plan.h"
 #include "tune/autoquant_plan/plan_format.h"
 #include "tune/autoquant_plan/readable_json.h"

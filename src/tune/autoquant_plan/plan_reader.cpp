@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "base/errors.h"
 #include "base/json.h"
 #include "base/nearest.h"

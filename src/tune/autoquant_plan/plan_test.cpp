@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "archive/test_payloads.h"
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "graph/test_support.h"
 #include "tune/autoquant_plan/test_plans.h"
 #include "tune/test_support.h"

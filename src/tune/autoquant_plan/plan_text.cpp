@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/autoquant_plan.h"
-#include "tune/report_text.h"
+#include "tune/report/report_text.h"
 
 namespace halftone {
 namespace {

@@ -8,7 +8,7 @@
 #include "base/errors.h"
 #include "halftone/ptq/static_int8.h"
 #include "halftone/tune/samples.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 #include "tune/static_int8/not_made_for.h"
 
 namespace halftone {

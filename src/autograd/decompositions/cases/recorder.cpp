@@ -6,8 +6,8 @@
 
 #include <set>
 
-#include "capture/module/tracing_key.h"
-#include "graph/key_registration.h"
+#include "capture/module/tracing/tracing_key.h"
+#include "graph/aten/key_registration.h"
 
 namespace halftone {
 namespace {

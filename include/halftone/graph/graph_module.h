@@ -127,7 +127,8 @@ class Session {
 
   /// Calls the model as Python would: nested positional and keyword arguments in, nested result out. Inputs
   /// are checked against the graph's dtypes, sizes, ranges and guards (kGuard, naming input and dimension).
-  /// Mutated inputs are written in place, as in eager. Runs without gradients, whatever the caller's mode.
+  /// Mutated inputs are written in place, as in eager; so is state, by compiled models, where that changes no
+  /// result. A call that fails may have written a part of it. Runs without gradients, whatever the caller's mode.
   c10::IValue operator()(std::vector<c10::IValue> args, std::map<std::string, c10::IValue> kwargs = {});
   /// The same with flat inputs (in the order of input_names()) and flat outputs.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs);

@@ -130,6 +130,11 @@ std::vector<c10::IValue> CompiledGraph::run(const ExecutorCall& call) const {
   auto ready = state_->plans->find(key);
   if (!ready) ready = state_->make(inputs, call.inputs, std::move(key), call.bindings);
   if (!ready->plan) return ready->interpreter->run(inputs.collect(), call.hook);
+  const auto& written = ready->plan->written_states;
+  const bool may_write = std::all_of(written.begin(), written.end(), [&](int buffer) {
+    return inputs.is_own_state(ready->plan->buffers[static_cast<size_t>(buffer)].index);
+  });
+  if (!may_write) return state_->interpret(inputs, call.hook);
   const ActiveRun active;
   return run_plan(*ready->plan, inputs, active.share_of(ready->plan->threads), call.hook);
 }

@@ -32,5 +32,7 @@ std::unique_ptr<Step> emit_softmax(const Node& node, Planner& planner, std::stri
 /// contiguous, flatten.
 std::unique_ptr<Step> emit_copy(const Node& node, Planner& planner, std::string& reason);
 std::unique_ptr<Step> emit_cat(const Node& node, Planner& planner, std::string& reason);
+/// Rows of a tensor that are replaced: a KV cache, which is written where it lies.
+std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::string& reason);
 
 }  // namespace halftone::compiler

@@ -133,6 +133,7 @@ class Plan {
   std::vector<PlannedOutput> outputs;
   std::vector<int> tensors_of_a_run;  ///< all buffers that hold a tensor only while a run lasts
   std::vector<Drop> drops;            ///< in the order of the steps
+  std::vector<int> written_states;    ///< buffers of kind kInput, of the session, that steps write to
   size_t arena_bytes = 0;
   int threads = 1;                        ///< at most: scratch memory is made for so many
   std::vector<std::string> left_to_aten;  ///< "aten::sort in layer …: no native kernel"

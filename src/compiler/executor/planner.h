@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compiler/executor/plan.h"
+#include "compiler/executor/state_readers.h"
 #include "graph/operators/meta_call.h"
 #include "halftone/graph/graph_module.h"
 
@@ -104,6 +105,10 @@ class Planner {
   /// The step at hand may write `result`, an output that it defined, over the operand at `source`, element by
   /// element: that memory is reused if nothing else reads the operand afterwards.
   void may_overwrite(const Operand& result, const Operand& source);
+  /// For an output that is the new content of `state`, a tensor of the session's that the node reads: makes the
+  /// state's own memory that of the output, so that the step writes only what changes. False, nothing defined,
+  /// where something could still read the old content.
+  bool try_define_over_state(const Node& node, const Value* output, const Value* state);
   /// Memory that the step at hand alone uses.
   Operand scratch(size_t bytes);
   int threads() const { return inputs_.threads; }
@@ -157,6 +162,7 @@ class Planner {
   std::unique_ptr<Plan> plan_;
   std::unordered_map<const Value*, Planned> values_;
   bool writes_in_place_ = false;
+  std::unique_ptr<const StateReaders> state_readers_;  ///< made when the first node asks
   size_t folded_bytes_ = 0;
   struct Overwrite {
     int result, source;

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty_strided.h>
 #include <ATen/ops/from_blob.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/errors.h"
@@ -196,6 +197,16 @@ const at::Tensor& CallInputs::tensor(size_t index) const {
   if (source.constant) return source.own;
   const auto state = state_.find(source.target);
   return state == state_.end() ? source.own : state->second;
+}
+
+bool CallInputs::is_own_state(size_t index) const {
+  const InputSource& source = sources_[index];
+  const auto state = source.user ? state_.end() : state_.find(source.target);
+  if (state == state_.end()) return false;
+  return std::none_of(user_.begin(), user_.end(), [&](const c10::IValue& given) {
+    if (!given.isTensor() || !given.toTensor().defined() || !given.toTensor().has_storage()) return false;
+    return given.toTensor().is_alias_of(state->second);
+  });
 }
 
 std::vector<c10::IValue> CallInputs::collect() const {

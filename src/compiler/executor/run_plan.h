@@ -34,6 +34,8 @@ class CallInputs {
   /// nullptr: input `index` is tensor(index).
   const c10::IValue* number(size_t index) const;
   const at::Tensor& tensor(size_t index) const;
+  /// Whether a run may write to the tensor: it is the session's, and the caller gave no tensor on its memory.
+  bool is_own_state(size_t index) const;
   std::vector<c10::IValue> collect() const;
 
  private:

@@ -20,6 +20,9 @@ class AliasSets {
   bool is_input(const Value* value) const { return flags(value).input; }        ///< of the graph
   bool is_user_input(const Value* value) const { return flags(value).user_input; }
   bool any_written() const { return any_written_; }
+  bool may_share(const Value* a, const Value* b) const { return root(a) == root(b); }
+  /// The same for all values of a set, and for no other: for tables of sets.
+  const Value* set_of(const Value* value) const { return root(value); }
   /// Whether `copy`'s memory may become `original`'s: neither is written to, and no caller could see the
   /// difference.
   bool may_merge(const Value* copy, const Value* original) const;

@@ -43,6 +43,7 @@ Emitter try_emitter(std::string_view target) {
       {"aten::mean.dim", emit_pooling},
       {"aten::amax", emit_pooling},
       {"aten::cat", emit_cat},
+      {"aten::index_copy", emit_index_copy},
       {"aten::to.dtype", emit_copy},
       {"aten::_to_copy", emit_copy},
       {"aten::clone", emit_copy},

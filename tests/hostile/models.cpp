@@ -88,6 +88,21 @@ std::vector<Model> transformer_models() {
         {"up.weight", {64, 32}},
         {"down.weight", {32, 64}}},
        {indices(20, {1, 4})}},
+      // State that compiled models write in place.
+      {"cache",
+       R"(graph(%s: buffer "cache" f32[2, 6, 8], %w: parameter "key.weight" f32[16, 8], %i: user "i" i64[2], %x: user "x" f32[2, 8]) {
+  %k: tensor = aten::linear(%x, %w) @ "key" "Linear"
+  %k1: tensor = aten::view(%k, [2, 2, 8])
+  %k2: tensor = aten::transpose.int(%k1, 0, 1)
+  %n: tensor = aten::index_copy(%s, 1, %i, %k2)
+  %t: tensor = aten::transpose.int(%n, 1, 2)
+  %q: tensor = aten::matmul(%k2, %t)
+  %p: tensor = aten::softmax.int(%q, -1)
+  %y: tensor = aten::matmul(%p, %n)
+  return buffer_mutation "cache" %n, %y
+})",
+       {{"cache", {2, 6, 8}}, {"key.weight", {16, 8}}},
+       {indices(6, {2}), numbers({2, 8})}},
   };
 }
 

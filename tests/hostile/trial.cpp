@@ -52,6 +52,18 @@ Answer answer_of(const std::function<Values()>& call) {
   }
 }
 
+/// A call's results. Of a model with state also those of a second call, and the state that it leaves.
+Values results_of(Session&& session, const Values& inputs) {
+  Values values = session.run(copied(inputs));
+  const std::vector<std::string> states = session.state_names();
+  if (states.empty()) return values;
+  values = copied(values);
+  const Values second = session.run(copied(inputs));
+  values.insert(values.end(), second.begin(), second.end());
+  for (const std::string& name : states) values.emplace_back(session.state(name));
+  return values;
+}
+
 /// Random numbers need not come in the same order.
 bool is_random(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
@@ -212,7 +224,7 @@ bool is_ill_conditioned(const GraphModule& module, const Values& inputs, const V
     for (c10::IValue& input : near) {
       if (input.isTensor() && input.toTensor().defined()) input = shaken(input.toTensor());
     }
-    const Answer again = answer_of([&] { return Session(other).run(near); });
+    const Answer again = answer_of([&] { return results_of(Session(other), near); });
     if (again.values && !difference(answer, *again.values).empty()) return true;
   }
   return false;
@@ -279,14 +291,14 @@ TrialResult try_module(const std::shared_ptr<GraphModule>& module) {
   TrialResult result;
   const Values inputs = inputs_of(*module);
   std::shared_ptr<const CompiledGraph> compiled;
-  Answer eager = answer_of([&] { return Session(module).run(copied(inputs)); });
+  Answer eager = answer_of([&] { return results_of(Session(module), inputs); });
   const Answer ours = answer_of([&] {
     compiled = compile(module, {.threads = 1});
-    return Session(module, compiled).run(copied(inputs));
+    return results_of(Session(module, compiled), inputs);
   });
   if (compiled) note_steps(*compiled, inputs, result);
   if (!eager.values && ours.values)
-    eager = answer_of([&] { return Session(as_compiled(*module)).run(copied(inputs)); });
+    eager = answer_of([&] { return results_of(Session(as_compiled(*module)), inputs); });
   result.detail = ours.error;
   if (!eager.values && !ours.values) {
     result.outcome = TrialResult::Outcome::kErrors;

@@ -21,6 +21,7 @@ MAY_USE = {
     "capture": {"base", "archive", "graph"},
     "quant": {"base", "cpu", "kernels", "graph"},
     "compiler": {"base", "cpu", "kernels", "graph", "quant"},
+    "decoder": {"base", "archive", "text", "graph", "capture", "quant", "compiler"},
     "autograd": {"base", "graph", "capture"},
     "backend": {"base", "graph", "capture", "autograd", "quant", "compiler"},
     "checkpoint": {"base", "archive", "graph", "capture", "quant", "backend"},

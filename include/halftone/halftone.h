@@ -17,6 +17,7 @@
 #include "halftone/compile/compile.h"
 #include "halftone/compile/compile_module.h"
 #include "halftone/compile/compilers.h"
+#include "halftone/decoder/generate.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/graph/tensor_file.h"
 #include "halftone/ptq/static_int8.h"

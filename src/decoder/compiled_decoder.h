@@ -1,0 +1,21 @@
+// A decoder as a graph that sequences run.
+#pragma once
+
+#include <memory>
+
+#include "decoder/model.h"
+#include "halftone/graph/graph_module.h"
+
+namespace halftone {
+
+/// Ready to run; shared by all sequences.
+struct CompiledDecoder {
+  std::shared_ptr<const GraphModule> module;  ///< DecoderModel::forward
+  std::shared_ptr<const GraphExecutor> executor;
+  int64_t context = 0;  ///< places of the cache
+};
+
+/// DecoderModel::forward for any number of tokens and of places of the cache. The cache is state of the graph.
+std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights, int64_t context);
+
+}  // namespace halftone

@@ -1,0 +1,221 @@
+// The decoder against PyTorch's operators on the whole sequence at once: no cache, no capture, other formulas.
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "base/expect_error.h"
+#include "decoder/sequence.h"
+#include "halftone/compile/compile.h"
+#include "halftone/quant/quantize.h"
+
+namespace halftone {
+namespace {
+
+constexpr int64_t kContext = 400;
+
+DecoderConfig config_of(int64_t layers = 3) {
+  DecoderConfig config;
+  config.file = "test";
+  config.architecture = "llama";
+  config.layers = layers;
+  config.width = 48;
+  config.heads = 6;
+  config.kv_heads = 2;
+  config.head_width = 8;
+  config.hidden = 80;
+  config.vocabulary = 101;
+  config.trained_context = kContext;
+  config.rope_base = 500;
+  return config;
+}
+
+DecoderWeights weights_of(const DecoderConfig& config, bool tied) {
+  at::manual_seed(11);
+  const auto matrix = [](int64_t rows, int64_t columns) { return at::randn({rows, columns}) / std::sqrt(columns); };
+  const auto norm = [&] { return at::rand({config.width}) + 0.5; };
+  DecoderWeights weights{at::randn({config.vocabulary, config.width}), norm(), {}, {}};
+  if (!tied) weights.head = matrix(config.vocabulary, config.width);
+  const int64_t queries = config.heads * config.head_width, keys = config.kv_heads * config.head_width;
+  for (int64_t i = 0; i < config.layers; ++i) {
+    weights.layers.push_back({norm(), matrix(queries, config.width), matrix(keys, config.width),
+                              matrix(keys, config.width), matrix(config.width, queries), norm(),
+                              matrix(config.hidden, config.width), matrix(config.hidden, config.width),
+                              matrix(config.width, config.hidden)});
+  }
+  return weights;
+}
+
+/// Rotation as multiplication of complex numbers, in double precision; [t, heads, d].
+at::Tensor rotated(const at::Tensor& x, double base) {
+  const int64_t t = x.size(0), half = x.size(2) / 2;
+  const at::Tensor speeds = at::pow(base, -at::arange(half, at::kDouble) / static_cast<double>(half));
+  const at::Tensor angles = at::outer(at::arange(t, at::kDouble), speeds).unsqueeze(1);
+  const at::Tensor turned = at::complex(x.narrow(2, 0, half).to(at::kDouble), x.narrow(2, half, half).to(at::kDouble)) *
+                            at::polar(at::ones_like(angles), angles);
+  return at::cat({at::real(turned), at::imag(turned)}, 2).to(at::kFloat);
+}
+
+at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, double eps) {
+  return x * at::rsqrt(x.pow(2).mean({-1}, true) + eps) * weight;
+}
+
+/// Logits of all tokens, [t, vocabulary].
+at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights, const std::vector<int64_t>& tokens) {
+  const auto t = static_cast<int64_t>(tokens.size());
+  at::Tensor x = weights.embedding.index_select(0, at::tensor(tokens));
+  for (const DecoderLayerWeights& layer : weights.layers) {
+    const at::Tensor n = normed(x, layer.attention_norm, config.norm_eps);
+    const at::Tensor q = rotated(at::mm(n, layer.query.t()).view({t, config.heads, config.head_width}), config.rope_base);
+    const int64_t group = config.heads / config.kv_heads;
+    at::Tensor k = rotated(at::mm(n, layer.key.t()).view({t, config.kv_heads, config.head_width}), config.rope_base);
+    at::Tensor v = at::mm(n, layer.value.t()).view({t, config.kv_heads, config.head_width});
+    k = k.repeat_interleave(group, 1).transpose(0, 1);
+    v = v.repeat_interleave(group, 1).transpose(0, 1);
+    at::Tensor scores = at::bmm(q.transpose(0, 1), k.transpose(1, 2)) / std::sqrt(config.head_width);
+    scores = scores + at::full({t, t}, -INFINITY).triu(1);
+    const at::Tensor y = at::bmm(at::softmax(scores, -1), v).transpose(0, 1).reshape({t, -1});
+    x = x + at::mm(y, layer.attention_output.t());
+    const at::Tensor f = normed(x, layer.feed_forward_norm, config.norm_eps);
+    x = x + at::mm(at::silu(at::mm(f, layer.gate.t())) * at::mm(f, layer.up.t()), layer.down.t());
+  }
+  const at::Tensor head = weights.head.defined() ? weights.head : weights.embedding;
+  return at::mm(normed(x, weights.norm, config.norm_eps), head.t());
+}
+
+CompiledDecoder compiled(const DecoderConfig& config, const DecoderWeights& weights, int threads = 0) {
+  const auto module = capture_decoder(config, weights, kContext);
+  return {module, compile(module, {.threads = threads}), kContext};
+}
+
+std::vector<int64_t> random_tokens(const DecoderConfig& config, int64_t count) {
+  const at::Tensor drawn = at::randint(config.vocabulary, {count}, at::kLong);
+  return {drawn.const_data_ptr<int64_t>(), drawn.const_data_ptr<int64_t>() + count};
+}
+
+void expect_near(const at::Tensor& found, const at::Tensor& expected, const std::string& what) {
+  const double error = (found.flatten() - expected).abs().max().item<double>();
+  EXPECT_LT(error, 1e-4 * (1 + expected.abs().max().item<double>())) << what;
+}
+
+TEST(Decoder, StepByStepIsTheWholeSequenceAtOnce) {
+  for (const bool tied : {true, false}) {
+    const DecoderConfig config = config_of();
+    const DecoderWeights weights = weights_of(config, tied);
+    const std::vector<int64_t> tokens = random_tokens(config, 90);
+    const at::Tensor expected = reference(config, weights, tokens);
+    Sequence sequence(compiled(config, weights));
+    for (size_t i = 0; i < tokens.size(); ++i)
+      expect_near(sequence.feed({&tokens[i], 1}), expected[static_cast<int64_t>(i)], "token " + std::to_string(i));
+  }
+}
+
+TEST(Decoder, PromptsInPiecesOfAnyLength) {
+  const DecoderConfig config = config_of();
+  const DecoderWeights weights = weights_of(config, true);
+  const CompiledDecoder decoder = compiled(config, weights);
+  const std::vector<int64_t> tokens = random_tokens(config, 390);
+  const at::Tensor expected = reference(config, weights, tokens);
+  // Across the borders of chunks (256) and of the places that a call looks at (64, 128, 256, 400).
+  const std::vector<std::vector<int64_t>> pieces = {{390}, {63, 1, 1, 325}, {127, 2, 261}, {255, 3, 132}, {1, 389}};
+  for (const std::vector<int64_t>& lengths : pieces) {
+    Sequence sequence(decoder);
+    int64_t at = 0;
+    for (const int64_t length : lengths) {
+      const at::Tensor logits = sequence.feed(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(length)));
+      at += length;
+      expect_near(logits, expected[at - 1], "after " + std::to_string(at));
+    }
+    EXPECT_EQ(sequence.size(), 390);
+    EXPECT_EQ(sequence.room(), 10);
+  }
+}
+
+TEST(Decoder, EveryStepIsNativeAndTheCacheIsWrittenInPlace) {
+  const DecoderConfig config = config_of();
+  const auto module = capture_decoder(config, weights_of(config, true), kContext);
+  for (const int64_t tokens : {1, 7}) {
+    const at::Tensor keep = at::ones({tokens, 64}, at::kBool);
+    const auto report = compile(module)->report({at::zeros({1, tokens}, at::kLong), at::arange(tokens), keep});
+    EXPECT_EQ(report.interpreted, "");
+    EXPECT_TRUE(report.left_to_aten.empty()) << report.left_to_aten.front();
+    int64_t in_place = 0;
+    for (const StepReport& step : report.steps) in_place += step.kernel == "index_copy_in_place" ? 1 : 0;
+    EXPECT_EQ(in_place, 2 * config.layers);
+  }
+}
+
+TEST(Decoder, QuantizedStaysClose) {
+  const DecoderConfig config = config_of();
+  const DecoderWeights weights = weights_of(config, true);
+  const std::vector<int64_t> tokens = random_tokens(config, 40);
+  const at::Tensor expected = reference(config, weights, tokens)[39];
+  const std::pair<const char*, double> schemes[] = {{"int8wo", 0.999}, {"int8dq", 0.998}, {"int4wo", 0.97}, {"bf16wo", 0.9999}};
+  for (const auto& [scheme, cosine] : schemes) {
+    const auto module = capture_decoder(config, weights, kContext);
+    const QuantizeReport report = quantize_(*module, scheme, {.embeddings = true});
+    EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2)) << scheme;
+    Sequence sequence({module, compile(module), kContext});
+    const at::Tensor logits = sequence.feed(tokens).flatten();
+    EXPECT_GT(at::cosine_similarity(logits, expected, 0).item<double>(), cosine) << scheme;
+  }
+}
+
+TEST(Decoder, SequencesAreIndependent) {
+  const DecoderConfig config = config_of();
+  const CompiledDecoder decoder = compiled(config, weights_of(config, true));
+  std::vector<std::vector<int64_t>> tokens;
+  std::vector<at::Tensor> alone(8), together(8);
+  for (size_t i = 0; i < 8; ++i) {
+    tokens.push_back(random_tokens(config, 30 + 7 * static_cast<int64_t>(i)));
+    Sequence sequence(decoder);
+    for (const int64_t& token : tokens[i]) alone[i] = sequence.feed({&token, 1});
+  }
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < 8; ++i) {
+    threads.emplace_back([&, i] {
+      Sequence sequence(decoder);
+      for (const int64_t& token : tokens[i]) together[i] = sequence.feed({&token, 1});
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < 8; ++i) EXPECT_TRUE(at::equal(together[i], alone[i])) << "sequence " << i;
+}
+
+TEST(Decoder, SameBytesOnAnyNumberOfThreads) {
+  const DecoderConfig config = config_of();
+  const DecoderWeights weights = weights_of(config, true);
+  const std::vector<int64_t> tokens = random_tokens(config, 50);
+  at::Tensor first;
+  for (const int threads : {1, 2, 4}) {
+    Sequence sequence(compiled(config, weights, threads));
+    const at::Tensor logits = sequence.feed(tokens);
+    if (!first.defined()) first = logits;
+    EXPECT_TRUE(at::equal(logits, first)) << threads << " threads";
+  }
+}
+
+TEST(Decoder, RefusesWhatDoesNotFit) {
+  const DecoderConfig config = config_of(1);
+  Sequence sequence(compiled(config, weights_of(config, true)));
+  expect_error(ErrorCode::kInvalidArgument, {"no tokens"}, [&] { sequence.feed({}); });
+  const std::vector<int64_t> many(kContext + 1, 1);
+  expect_error(ErrorCode::kInvalidArgument, {"401 tokens", "room for 400"}, [&] { sequence.feed(many); });
+  const std::vector<int64_t> unknown = {config.vocabulary};
+  expect_error(ErrorCode::kInvalidArgument, {"101", "out of range"}, [&] { sequence.feed(unknown); });
+  sequence.feed(std::span(many).first(kContext));
+  expect_error(ErrorCode::kInvalidArgument, {"room for 0"}, [&] { sequence.feed(std::span(many).first(1)); });
+}
+
+/// 200 layers: capture, compile and a token each in seconds.
+TEST(Decoder, ManyLayers) {
+  const DecoderConfig config = config_of(200);
+  const DecoderWeights weights = weights_of(config, true);
+  const std::vector<int64_t> tokens = random_tokens(config, 5);
+  Sequence sequence(compiled(config, weights));
+  expect_near(sequence.feed(tokens), reference(config, weights, tokens)[4], "200 layers");
+}
+
+}  // namespace
+}  // namespace halftone

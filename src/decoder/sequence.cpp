@@ -1,0 +1,65 @@
+#include "decoder/sequence.h"
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+
+#include "base/errors.h"
+
+namespace halftone {
+
+namespace {
+
+/// Places of the cache that a call looks at. A plan is made for each number, so there are few of them; the places beyond
+/// the last token cost time and are masked.
+int64_t places_for(int64_t tokens, int64_t context) {
+  constexpr int64_t kFirst = 64, kStep = 256;
+  int64_t places = kFirst;
+  while (places < tokens && places < kStep) places *= 2;
+  if (places < tokens) places = (tokens + kStep - 1) / kStep * kStep;
+  return std::min(places, context);
+}
+
+/// Row i: places 0 to first + i.
+at::Tensor causal_mask(int64_t first, int64_t tokens, int64_t places) {
+  at::Tensor keep = at::empty({tokens, places}, at::kBool);
+  bool* row = keep.mutable_data_ptr<bool>();
+  for (int64_t i = 0; i < tokens; ++i, row += places) {
+    std::fill(row, row + first + i + 1, true);
+    std::fill(row + first + i + 1, row + places, false);
+  }
+  return keep;
+}
+
+}  // namespace
+
+Sequence::Sequence(const CompiledDecoder& decoder) : decoder_(decoder), session_(decoder.module, decoder.executor) {}
+
+at::Tensor Sequence::feed(std::span<const int64_t> tokens) {
+  if (tokens.empty()) fail(ErrorCode::kInvalidArgument, "there are no tokens to run the model on");
+  if (static_cast<int64_t>(tokens.size()) > room()) {
+    fail(ErrorCode::kInvalidArgument, "{} tokens do not fit: the context of {} has room for {} more", tokens.size(),
+         decoder_.context, room());
+  }
+  at::Tensor logits;
+  while (!tokens.empty()) {
+    const size_t count = std::min(tokens.size(), static_cast<size_t>(kChunk));
+    logits = feed_chunk(tokens.first(count));
+    tokens = tokens.subspan(count);
+  }
+  return logits;
+}
+
+at::Tensor Sequence::feed_chunk(std::span<const int64_t> tokens) {
+  const auto count = static_cast<int64_t>(tokens.size());
+  at::Tensor ids = at::empty({1, count}, at::kLong);
+  std::copy(tokens.begin(), tokens.end(), ids.mutable_data_ptr<int64_t>());
+  const at::Tensor positions = at::arange(size_, size_ + count);
+  const at::Tensor keep = causal_mask(size_, count, places_for(size_ + count, decoder_.context));
+  const at::Tensor logits = session_.run({ids, positions, keep})[0].toTensor();
+  size_ += count;
+  return logits;
+}
+
+}  // namespace halftone

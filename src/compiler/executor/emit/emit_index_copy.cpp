@@ -67,7 +67,8 @@ class IndexCopyStep final : public Step {
     const auto copy = [&](int64_t block, int) {
       for (int64_t i = 0; i < rows.length; ++i) {
         std::memcpy(out + block * target.outer_stride + places[i] * target.stride,
-                    from + block * rows.outer_stride + i * rows.stride, static_cast<size_t>(rows.inner_bytes));
+                    from + block * rows.outer_stride + i * rows.stride,
+                    static_cast<size_t>(rows.inner_bytes));
       }
     };
     if (rows.outer > 1 && rows.outer * rows.length * rows.inner_bytes >= kBytesForThreads) {
@@ -90,9 +91,10 @@ std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::s
     return nullptr;
   }
   const int64_t rank = self->meta.dim();
-  if (rank == 0 || source->meta.dim() != rank || index->dtype() != at::kLong || !index->meta.is_contiguous() ||
-      self->dtype() != source->dtype() || !self->meta.is_contiguous()) {
-    reason = "a tensor without dimensions, indices that are not dense int64, or a tensor that is not contiguous";
+  if (rank == 0 || source->meta.dim() != rank || index->dtype() != at::kLong ||
+      !index->meta.is_contiguous() || self->dtype() != source->dtype() || !self->meta.is_contiguous()) {
+    reason =
+        "a tensor without dimensions, indices that are not dense int64, or a tensor that is not contiguous";
     return nullptr;
   }
   if (self->meta.is_conj() || self->meta.is_neg() || source->meta.is_conj() || source->meta.is_neg()) {
@@ -117,8 +119,7 @@ std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::s
   step->bytes = self->numel() * static_cast<int64_t>(self->meta.element_size());
   const Slot old = *self;
   step->in_place = planner.try_define_over_state(node, node.output(), node.try_input("self")->value());
-  step->result =
-      step->in_place ? old.operand() : planner.define(node.output(), old.dtype(), old.sizes());
+  step->result = step->in_place ? old.operand() : planner.define(node.output(), old.dtype(), old.sizes());
   return step;
 }
 

@@ -10,8 +10,8 @@
 #include "autograd/aot_node.h"
 #include "autograd/flat_module.h"
 #include "base/errors.h"
-#include "capture/module/tracing/geometry.h"
 #include "capture/module/trace_run.h"
+#include "capture/module/tracing/geometry.h"
 #include "graph/aten/autocast_state.h"
 #include "graph/aten/dtype_text.h"
 

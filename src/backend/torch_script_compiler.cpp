@@ -5,8 +5,8 @@
 #include "backend/module_function.h"
 #include "backend/torch_script.h"
 #include "base/errors.h"
-#include "graph/run/interpreter.h"
 #include "graph/aten/torch_errors.h"
+#include "graph/run/interpreter.h"
 
 namespace halftone {
 namespace {

@@ -12,8 +12,8 @@
 #include "capture/signature.h"
 #include "capture/supported.h"
 #include "capture/treespec.h"
-#include "graph/checks/check_shapes.h"
 #include "graph/aten/torch_errors.h"
+#include "graph/checks/check_shapes.h"
 #include "halftone/capture/capture.h"
 
 namespace halftone {

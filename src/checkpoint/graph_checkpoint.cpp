@@ -1,7 +1,7 @@
 // save_checkpoint and load_checkpoint: captured models as .ht files.
-#include "checkpoint/records/backend_record.h"
-#include "checkpoint/graph_content.h"
 #include "checkpoint/container/ht_writer.h"
+#include "checkpoint/graph_content.h"
+#include "checkpoint/records/backend_record.h"
 #include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
 

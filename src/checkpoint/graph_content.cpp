@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/errors.h"
-#include "checkpoint/records/call_json.h"
-#include "checkpoint/graph_metadata.h"
 #include "checkpoint/container/ht_json.h"
+#include "checkpoint/container/versions.h"
+#include "checkpoint/graph_metadata.h"
+#include "checkpoint/records/call_json.h"
 #include "checkpoint/records/layer_configs.h"
 #include "checkpoint/records/sample_values.h"
-#include "checkpoint/container/versions.h"
 #include "graph/checks/allowed_operators.h"
 #include "graph/checks/check_shapes.h"
 

@@ -7,12 +7,12 @@
 
 #include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/records/call_json.h"
 #include "checkpoint/container/ht_json.h"
-#include "graph/checks/allowed_operators.h"
+#include "checkpoint/records/call_json.h"
 #include "graph/aten/dtype_text.h"
 #include "graph/aten/dtypes.h"
 #include "graph/aten/torch_errors.h"
+#include "graph/checks/allowed_operators.h"
 
 namespace halftone {
 namespace {

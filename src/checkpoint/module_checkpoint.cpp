@@ -6,11 +6,11 @@
 
 #include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/graph_metadata.h"
 #include "checkpoint/container/ht_writer.h"
+#include "checkpoint/container/versions.h"
+#include "checkpoint/graph_metadata.h"
 #include "checkpoint/records/packed_blocks.h"
 #include "checkpoint/records/quantized_records.h"
-#include "checkpoint/container/versions.h"
 #include "graph/aten/dtype_text.h"
 #include "graph/aten/dtypes.h"
 #include "graph/aten/torch_errors.h"

@@ -6,9 +6,9 @@
 
 #include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/records/backend_record.h"
 #include "checkpoint/graph_content.h"
 #include "checkpoint/graph_metadata.h"
+#include "checkpoint/records/backend_record.h"
 #include "checkpoint/records/packed_blocks.h"
 #include "checkpoint/records/quantized_records.h"
 #include "checkpoint/records/sample_values.h"

@@ -9,8 +9,8 @@
 
 #include "compat/rewrites.h"
 #include "compat/search.h"
-#include "graph/run/mutation.h"
 #include "graph/ir/text_names.h"
+#include "graph/run/mutation.h"
 #include "tune/report/fingerprint.h"
 
 namespace halftone::baseline {

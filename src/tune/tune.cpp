@@ -13,11 +13,11 @@
 #include "base/errors.h"
 #include "halftone/base/version.h"
 #include "halftone/cli/kernels.h"
-#include "tune/report/cache.h"
 #include "tune/candidates.h"
-#include "tune/report/fingerprint.h"
 #include "tune/judge.h"
 #include "tune/measure/machine.h"
+#include "tune/report/cache.h"
+#include "tune/report/fingerprint.h"
 #include "tune/setup.h"
 #include "tune/tuning_run.h"
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from check_zoo import PROCESSES, TIMEOUT_SECONDS, read
+from check_zoo import PROCESSES, TIMEOUT_SECONDS, Calls, read
 
 LEAST_COSINE = 0.99
 
@@ -47,10 +46,8 @@ class Checker:
     directory: Path
     scheme: str
 
-    def halftone(self, *arguments) -> subprocess.CompletedProcess[str]:
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        command = [str(self.program), *map(str, arguments)]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+    def __post_init__(self):
+        self.halftone = Calls(self.program, os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}, timeout=TIMEOUT_SECONDS)
 
     def check(self, entry: dict) -> tuple[str, bool]:
         """What happened, and whether it is well."""

@@ -22,6 +22,9 @@ from safetensors import safe_open
 
 from compare import differences
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools/halftone/tests"))
+from many_calls import Calls  # noqa: E402
+
 # What other backends than `eager` are held to where eager is exact: their kernels add in another order.
 OTHER_BACKENDS = 1e-5
 TIMEOUT_SECONDS = 120
@@ -44,12 +47,12 @@ class Checker:
     def exact(self) -> bool:
         return self.backend in (None, "eager")
 
-    def halftone(self, model: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [str(self.program), "run", str(self.directory / model), *arguments]
-        command += ["--backend", self.backend or "eager"]
+    def __post_init__(self):
         # One thread, as in export_zoo.py: how many there are decides in which order sums are added.
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS)
+        self.calls = Calls(self.program, os.environ | {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}, timeout=TIMEOUT_SECONDS)
+
+    def halftone(self, model: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return self.calls("run", self.directory / model, *arguments, "--backend", self.backend or "eager")
 
     def compare(self, got_file: Path, expected: str, tolerance: float) -> list[str]:
         if not got_file.exists():

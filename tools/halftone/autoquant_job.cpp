@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "common/console.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/modules.h"
-#include "common/inputs.h"
-#include "common/model_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

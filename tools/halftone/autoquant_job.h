@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/command_line.h"
-#include "halftone/tune/autoquant.h"
 #include "common/inputs.h"
 #include "common/output_file.h"
+#include "halftone/tune/autoquant.h"
 
 namespace halftone::cli {
 

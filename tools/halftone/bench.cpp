@@ -12,11 +12,11 @@
 
 #include "bench_job.h"
 #include "common/console.h"
+#include "common/inputs.h"
+#include "common/output_file.h"
 #include "halftone/capture/capture.h"
 #include "halftone/compile/compilers.h"
 #include "halftone/graph/limits.h"
-#include "common/inputs.h"
-#include "common/output_file.h"
 
 namespace halftone::cli {
 

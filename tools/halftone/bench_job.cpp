@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "common/console.h"
-#include "halftone/base/error.h"
-#include "halftone/bench/results.h"
-#include "halftone/cli/table.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
 #include "common/output_file.h"
+#include "halftone/base/error.h"
+#include "halftone/bench/results.h"
+#include "halftone/cli/table.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

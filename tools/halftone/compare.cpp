@@ -8,13 +8,13 @@
 #include <memory>
 
 #include "common/command_line.h"
-#include "compare_report.h"
 #include "common/console.h"
 #include "common/describe.h"
-#include "halftone/base/error.h"
 #include "common/inputs.h"
 #include "common/outputs.h"
 #include "common/runner.h"
+#include "compare_report.h"
+#include "halftone/base/error.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

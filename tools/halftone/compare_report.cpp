@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "common/console.h"
-#include "halftone/cli/table.h"
 #include "common/measure_text.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 

@@ -13,12 +13,12 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
-#include "halftone/cli/table.h"
 #include "common/inputs.h"
 #include "common/measure_text.h"
 #include "common/model_file.h"
 #include "common/output_file.h"
 #include "common/scheme_options.h"
+#include "halftone/cli/table.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

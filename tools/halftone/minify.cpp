@@ -11,11 +11,11 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
-#include "common/inputs.h"
-#include "common/model_file.h"
 
 namespace halftone::cli {
 

@@ -12,13 +12,13 @@
 #include "common/calibration.h"
 #include "common/command_line.h"
 #include "common/console.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/table.h"
 #include "halftone/cli/text_file.h"
 #include "halftone/ptq/static_int8.h"
-#include "common/model_file.h"
-#include "common/output_file.h"
 #include "tune_files.h"
 
 namespace halftone::cli {

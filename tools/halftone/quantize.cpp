@@ -12,11 +12,11 @@
 #include "autoquant_job.h"
 #include "common/command_line.h"
 #include "common/console.h"
-#include "halftone/checkpoint/checkpoint.h"
-#include "halftone/cli/table.h"
 #include "common/model_file.h"
 #include "common/output_file.h"
 #include "common/scheme_options.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
 
 namespace halftone::cli {
 

@@ -16,9 +16,6 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
-#include "halftone/base/error.h"
-#include "halftone/cli/table.h"
-#include "halftone/graph/graph_module.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
 #include "common/output_file.h"
@@ -26,6 +23,9 @@
 #include "common/profiling.h"
 #include "common/runner.h"
 #include "common/timing.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/table.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::cli {
 

@@ -11,14 +11,14 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
-#include "halftone/base/error.h"
-#include "halftone/checkpoint/checkpoint.h"
-#include "halftone/cli/table.h"
-#include "halftone/tune/modules.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
 #include "common/output_file.h"
 #include "common/scheme_options.h"
+#include "halftone/base/error.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/table.h"
+#include "halftone/tune/modules.h"
 #include "tune_files.h"
 #include "tune_text.h"
 

@@ -6,9 +6,9 @@
 #include "archive/bytes/byte_reader.h"
 #include "archive/bytes/crc32.h"
 #include "archive/bytes/inflate.h"
+#include "archive/bytes/text.h"
 #include "archive/numpy/numpy.h"
 #include "archive/numpy/numpy_format.h"
-#include "archive/bytes/text.h"
 #include "archive/zip/zip.h"
 
 namespace halftone {

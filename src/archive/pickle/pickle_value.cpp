@@ -3,8 +3,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "archive/pickle/pickle_heap.h"
 #include "archive/bytes/text.h"
+#include "archive/pickle/pickle_heap.h"
 #include "base/errors.h"
 
 namespace halftone::pickle {

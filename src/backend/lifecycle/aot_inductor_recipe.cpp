@@ -7,8 +7,8 @@
 
 #include "backend/lifecycle/recipe_config.h"
 #include "base/errors.h"
-#include "graph/run/mutation.h"
 #include "graph/aten/torch_errors.h"
+#include "graph/run/mutation.h"
 
 namespace halftone {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "archive/test_payloads.h"
 #include "archive/bytes/text.h"
+#include "archive/test_payloads.h"
 #include "bench/results/rows_csv.h"
 #include "bench/results/test_rows.h"
 #include "bench/results/text.h"

@@ -10,10 +10,10 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "capture/module/tracing/geometry.h"
 #include "capture/module/own_memory.h"
 #include "capture/module/trace.h"
 #include "capture/module/trace_run.h"
+#include "capture/module/tracing/geometry.h"
 #include "graph/aten/autocast_state.h"
 
 namespace halftone {

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "capture/module/tracing/geometry.h"
 #include "capture/module/trace_run.h"
+#include "capture/module/tracing/geometry.h"
 
 namespace halftone {
 namespace {

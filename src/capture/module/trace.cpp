@@ -3,9 +3,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/errors.h"
-#include "capture/module/tracing/arguments.h"
 #include "capture/module/own_memory.h"
 #include "capture/module/trace_run.h"
+#include "capture/module/tracing/arguments.h"
 
 namespace halftone {
 namespace {

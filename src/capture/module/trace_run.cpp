@@ -1,8 +1,8 @@
 #include "capture/module/trace_run.h"
 
 #include "base/errors.h"
-#include "capture/module/tracing/arguments.h"
 #include "capture/module/trace.h"
+#include "capture/module/tracing/arguments.h"
 #include "capture/module/tracing/tracing_scope.h"
 
 namespace halftone {

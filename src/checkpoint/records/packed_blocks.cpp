@@ -12,8 +12,8 @@
 
 #include "archive/bytes/text.h"
 #include "base/errors.h"
-#include "checkpoint/records/call_json.h"
 #include "checkpoint/container/ht_json.h"
+#include "checkpoint/records/call_json.h"
 #include "graph/operators/operands.h"
 #include "halftone/cli/message.h"
 #include "quant/graph/quantized_node.h"

@@ -18,11 +18,11 @@
 #include "compiler/executor/copy_step.h"
 #include "compiler/executor/emit.h"
 #include "compiler/executor/memory/memory.h"
+#include "graph/aten/torch_errors.h"
 #include "graph/operators/op_traits.h"
 #include "graph/operators/operand_guards.h"
 #include "graph/operators/operands.h"
 #include "graph/operators/sym_ops.h"
-#include "graph/aten/torch_errors.h"
 
 namespace halftone::compiler {
 

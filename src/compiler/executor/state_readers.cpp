@@ -29,7 +29,8 @@ bool StateReaders::is_replaced_by(const Value* state, const Node& node, const Va
   const size_t* last = last_readers_.find(aliases_.set_of(state));
   if (input == nullptr || place == nullptr || last == nullptr || *last > *place) return false;
   // A state that another node writes to has no one old content.
-  if (aliases_.is_written(state) || aliases_.is_written(output) || aliases_.may_share(state, output)) return false;
+  if (aliases_.is_written(state) || aliases_.is_written(output) || aliases_.may_share(state, output))
+    return false;
   const auto& results = graph_.return_node().inputs();
   bool found = false;
   for (size_t i = 0; i < results.size(); ++i) {

@@ -14,7 +14,8 @@ using ::testing::HasSubstr;
 /// A cache of 16 rows in 3 blocks. `nodes` come after the write; `result` is the user's.
 std::shared_ptr<GraphModule> cache_model(const std::string& nodes, const std::string& result) {
   const std::string text =
-      "graph(%cache: buffer \"cache\" f32[3, 16, 4], %at: user \"at\" i64[s0], %rows: user \"rows\" f32[3, s0, 4]) {\n"
+      "graph(%cache: buffer \"cache\" f32[3, 16, 4], %at: user \"at\" i64[s0], %rows: user \"rows\" f32[3, "
+      "s0, 4]) {\n"
       "  %new: f32[3, 16, 4] = aten::index_copy(%cache, 1, %at, %rows)\n" +
       nodes + "  return buffer_mutation \"cache\" %new, " + result + "\n}";
   return module_from_text(text, {{"cache", at::randn({3, 16, 4})}});
@@ -42,7 +43,8 @@ void expect_same_calls(const std::shared_ptr<GraphModule>& module) {
     const auto expected = eager.run(inputs), found = ours.run(inputs);
     ASSERT_EQ(found.size(), expected.size());
     for (size_t k = 0; k < found.size(); ++k)
-      EXPECT_TRUE(at::allclose(found[k].toTensor(), expected[k].toTensor())) << "call " << i << ", result " << k;
+      EXPECT_TRUE(at::allclose(found[k].toTensor(), expected[k].toTensor()))
+          << "call " << i << ", result " << k;
     EXPECT_TRUE(at::equal(ours.state("cache"), eager.state("cache"))) << "call " << i;
   }
 }

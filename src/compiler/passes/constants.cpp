@@ -1,8 +1,8 @@
 #include "compiler/passes/constants.h"
 
 #include "compiler/passes/alias.h"
-#include "graph/run/mutation.h"
 #include "graph/rewrite/stored_tensors.h"
+#include "graph/run/mutation.h"
 
 namespace halftone::compiler {
 

@@ -8,8 +8,8 @@
 #include "compiler/passes/alias.h"
 #include "compiler/passes/constants.h"
 #include "compiler/passes/match.h"
-#include "graph/run/interpreter.h"
 #include "graph/rewrite/edit.h"
+#include "graph/run/interpreter.h"
 
 namespace halftone::compiler {
 namespace {

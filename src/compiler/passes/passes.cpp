@@ -8,8 +8,8 @@
 #include "base/nearest.h"
 #include "compiler/ops/ops.h"
 #include "compiler/passes/alias.h"
-#include "graph/run/mutation.h"
 #include "graph/rewrite/run_rewrite.h"
+#include "graph/run/mutation.h"
 
 namespace halftone::compiler {
 

@@ -12,12 +12,12 @@
 
 #include "base/errors.h"
 #include "graph/aten/dtype_text.h"
-#include "graph/run/input_check.h"
+#include "graph/aten/torch_errors.h"
 #include "graph/operators/meta_call.h"
 #include "graph/operators/operands.h"
-#include "graph/run/subgraph_ops.h"
 #include "graph/operators/sym_ops.h"
-#include "graph/aten/torch_errors.h"
+#include "graph/run/input_check.h"
+#include "graph/run/subgraph_ops.h"
 
 namespace halftone {
 namespace {

@@ -10,8 +10,8 @@
 #include "base/errors.h"
 #include "base/pointer_map.h"
 #include "graph/checks/lint_subgraphs.h"
-#include "graph/ir/longest_name.h"
 #include "graph/checks/schema_check.h"
+#include "graph/ir/longest_name.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone {

@@ -4,8 +4,8 @@
 #include <ATen/core/jit_type.h>
 #include <fmt/format.h>
 
-#include "graph/operators/operators.h"
 #include "graph/ir/text_names.h"
+#include "graph/operators/operators.h"
 
 namespace halftone {
 namespace {

@@ -2,8 +2,8 @@
 
 #include "base/errors.h"
 #include "graph/aten/autocast_state.h"
-#include "graph/run/mutation.h"
 #include "graph/aten/torch_errors.h"
+#include "graph/run/mutation.h"
 
 namespace halftone {
 

@@ -6,11 +6,11 @@
 #include <unordered_map>
 
 #include "base/errors.h"
+#include "graph/aten/torch_errors.h"
 #include "graph/operators/operand_guards.h"
 #include "graph/operators/operands.h"
-#include "graph/run/subgraph_ops.h"
 #include "graph/operators/sym_ops.h"
-#include "graph/aten/torch_errors.h"
+#include "graph/run/subgraph_ops.h"
 
 namespace halftone {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <random>
 
-#include "graph/test_support.h"
 #include "graph/ir/text_names.h"
+#include "graph/test_support.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone {

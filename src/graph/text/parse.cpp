@@ -2,9 +2,9 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 
 #include "base/errors.h"
-#include "graph/operators/operators.h"
 #include "graph/checks/schema_check.h"
 #include "graph/ir/text_names.h"
+#include "graph/operators/operators.h"
 #include "graph/text/text_scanner.h"
 #include "halftone/graph/graph.h"
 

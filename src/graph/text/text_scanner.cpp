@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "base/errors.h"
-#include "graph/symbolic/symbolic_text.h"
 #include "graph/ir/text_names.h"
+#include "graph/symbolic/symbolic_text.h"
 
 namespace halftone {
 namespace {

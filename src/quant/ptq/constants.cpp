@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "graph/run/mutation.h"
 #include "graph/rewrite/stored_tensors.h"
+#include "graph/run/mutation.h"
 
 namespace halftone::ptq {
 namespace {

@@ -5,11 +5,11 @@
 #include <unordered_map>
 
 #include "base/errors.h"
-#include "graph/run/mutation.h"
+#include "graph/ir/text_names.h"
 #include "graph/rewrite/edit.h"
 #include "graph/rewrite/layout.h"
 #include "graph/rewrite/unused_inputs.h"
-#include "graph/ir/text_names.h"
+#include "graph/run/mutation.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
 #include "quant/ptq/ptq_state.h"

@@ -4,8 +4,8 @@
 
 #include "base/errors.h"
 #include "graph/rewrite/functionalize.h"
-#include "graph/run/mutation.h"
 #include "graph/rewrite/unused_inputs.h"
+#include "graph/run/mutation.h"
 #include "halftone/ptq/ptq.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"

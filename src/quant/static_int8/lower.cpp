@@ -6,9 +6,9 @@
 #include <unordered_set>
 
 #include "base/errors.h"
-#include "graph/run/mutation.h"
 #include "graph/rewrite/run_rewrite.h"
 #include "graph/rewrite/unused_inputs.h"
+#include "graph/run/mutation.h"
 #include "quant/ptq/grouped_text.h"
 #include "quant/static_int8/operators.h"
 #include "quant/static_int8/rewrites.h"

@@ -6,8 +6,8 @@
 #include <ATen/ops/arange.h>
 
 #include "graph/ir/copy.h"
-#include "graph/run/interpreter.h"
 #include "graph/operators/op_traits.h"
+#include "graph/run/interpreter.h"
 #include "quant/ptq/quantize_op.h"
 #include "quant/static_int8/rewrites.h"
 

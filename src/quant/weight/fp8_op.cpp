@@ -1,8 +1,8 @@
 // halftone::fp8_linear
 #include <torch/library.h>
 
-#include "quant/weight/differentiable_linear.h"
 #include "quant/weight/arithmetic/float8.h"
+#include "quant/weight/differentiable_linear.h"
 #include "quant/weight/float_kernels.h"
 #include "quant/weight/meta_linear.h"
 #include "quant/weight/ops.h"

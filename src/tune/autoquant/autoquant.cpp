@@ -22,8 +22,8 @@
 #include "tune/autoquant/planner.h"
 #include "tune/autoquant/sample_keeper.h"
 #include "tune/autoquant/time_cache.h"
-#include "tune/report/fingerprint.h"
 #include "tune/measure/machine.h"
+#include "tune/report/fingerprint.h"
 #include "tune/setup.h"
 
 namespace halftone {

@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "base/errors.h"
-#include "graph/operators/op_traits.h"
 #include "graph/ir/read_node.h"
+#include "graph/operators/op_traits.h"
 #include "quant/select/layer_chooser.h"
 
 namespace halftone::aq {

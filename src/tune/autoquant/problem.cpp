@@ -14,8 +14,8 @@
 #include "base/sha256.h"
 #include "compiler/passes/match.h"
 #include "graph/flat_call.h"
-#include "graph/operators/op_traits.h"
 #include "graph/ir/text_names.h"
+#include "graph/operators/op_traits.h"
 
 namespace halftone::aq {
 namespace {

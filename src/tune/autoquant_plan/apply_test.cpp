@@ -4,8 +4,8 @@
 #include <torch/nn/modules/linear.h>
 
 #include "archive/bytes/terminal_text.h"
-#include "archive/test_payloads.h"
 #include "archive/bytes/text_file.h"
+#include "archive/test_payloads.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/quant/quantized_tensor.h"

@@ -7,8 +7,8 @@
 #include <sstream>
 
 #include "archive/bytes/terminal_text.h"
-#include "archive/test_payloads.h"
 #include "archive/bytes/text.h"
+#include "archive/test_payloads.h"
 #include "graph/test_support.h"
 #include "tune/autoquant_plan/test_plans.h"
 #include "tune/test_support.h"

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "halftone/base/error.h"
 #include "common/inputs.h"
+#include "halftone/base/error.h"
 
 namespace halftone::cli {
 

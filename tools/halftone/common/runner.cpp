@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "common/console.h"
-#include "halftone/base/error.h"
-#include "halftone/cli/names.h"
 #include "common/model_file.h"
 #include "common/stored_backend.h"
+#include "halftone/base/error.h"
+#include "halftone/cli/names.h"
 
 namespace halftone::cli {
 

@@ -1,7 +1,7 @@
 #include "common/stored_backend.h"
 
-#include "halftone/checkpoint/checkpoint.h"
 #include "common/model_file.h"
+#include "halftone/checkpoint/checkpoint.h"
 
 namespace halftone::cli {
 

@@ -10,15 +10,15 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/graph/graph_module.h"
-#include "common/inputs.h"
 #include "inspect/inspect_backend.h"
 #include "inspect/inspect_refused.h"
 #include "inspect/inspect_report.h"
 #include "inspect/inspect_submodules.h"
-#include "common/model_file.h"
 
 namespace halftone::cli {
 

@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 
 #include "common/describe.h"
+#include "common/quantizable.h"
 #include "halftone/base/version.h"
 #include "inspect/inspect_report.h"
-#include "common/quantizable.h"
 
 namespace halftone::cli {
 

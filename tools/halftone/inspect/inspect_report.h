@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "halftone/cli/summary.h"
 #include "common/layer_times.h"
+#include "halftone/cli/summary.h"
 
 namespace halftone::cli {
 

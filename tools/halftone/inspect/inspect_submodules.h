@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "halftone/graph/graph_module.h"
 #include "common/inputs.h"
+#include "halftone/graph/graph_module.h"
 
 namespace halftone::cli {
 

@@ -6,9 +6,9 @@
 
 #include "common/console.h"
 #include "common/describe.h"
+#include "common/quantizable.h"
 #include "halftone/cli/table.h"
 #include "inspect/inspect_report.h"
-#include "common/quantizable.h"
 
 namespace halftone::cli {
 

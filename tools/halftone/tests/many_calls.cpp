@@ -2,7 +2,8 @@
 // own objects; with arguments it is the program. Without, each line of stdin is a number and a call's
 // arguments, separated by the byte 0x1f. Each call is a process of its own, forked before main() has done
 // anything; what it prints goes to NUMBER.out and NUMBER.err in the working folder, and a line "NUMBER STATUS
-// SECONDS" to stdout (as wait() gives the status).
+// SECONDS" to stdout (as wait() gives the status) when it has ended. An empty line waits for all calls so far.
+// NUMBER may be a path. many_calls.py is the other side.
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -76,8 +77,10 @@ extern "C" int __wrap_main(int argc, char** argv) {
   const long cores = sysconf(_SC_NPROCESSORS_ONLN);
   std::map<pid_t, Call> running;
   for (std::string line; std::getline(std::cin, line);) {
-    while (static_cast<long>(running.size()) >= cores) wait_for_one(running);
+    const size_t may_run = line.empty() ? 0 : static_cast<size_t>(cores) - 1;
+    while (running.size() > may_run) wait_for_one(running);
     std::fflush(stdout);  // or the child would print it again
+    if (line.empty()) continue;
     const std::vector<std::string> words = split(line);
     const pid_t child = fork();
     if (child < 0) return 1;

@@ -1,8 +1,8 @@
 // halftone::conv on the kernels of kernels/fp32_conv.
 #include "base/errors.h"
 #include "compiler/executor/channels_last.h"
-#include "compiler/executor/emit/conv_candidates.h"
 #include "compiler/executor/emit.h"
+#include "compiler/executor/emit/conv_candidates.h"
 #include "compiler/ops/activations.h"
 #include "kernels/fp32_conv/fp32_conv.h"
 #include "kernels/fp32_conv/pack.h"

@@ -14,16 +14,16 @@ namespace {
 constexpr int64_t kBytesForThreads = 256 << 10;
 
 /// The tensor as [outer, length, inner] around `dim`, with inner elements next to each other. Strides count bytes.
-struct Blocks {
+struct IndexedRows {
   int64_t outer = 1, length = 1, inner_bytes = 0;
   int64_t outer_stride = 0, stride = 0;
 };
 
-std::optional<Blocks> try_blocks(const Slot& slot, size_t dim) {
+std::optional<IndexedRows> try_indexed_rows(const Slot& slot, size_t dim) {
   const auto sizes = slot.sizes();
   const auto strides = slot.strides();
   const auto element = static_cast<int64_t>(slot.meta.element_size());
-  Blocks blocks{.length = sizes[dim], .inner_bytes = element, .stride = strides[dim] * element};
+  IndexedRows blocks{.length = sizes[dim], .inner_bytes = element, .stride = strides[dim] * element};
   int64_t expected = 1;
   for (size_t i = sizes.size(); i-- > dim + 1;) {
     if (sizes[i] != 1 && strides[i] != expected) return std::nullopt;
@@ -47,8 +47,8 @@ std::optional<Blocks> try_blocks(const Slot& slot, size_t dim) {
 class IndexCopyStep final : public Step {
  public:
   Operand self, index, source, result;
-  Blocks target, rows;  ///< of the result and of the source
-  int64_t bytes = 0;    ///< of the whole result
+  IndexedRows target, rows;  ///< of the result and of the source
+  int64_t bytes = 0;         ///< of the whole result
   bool in_place = false;
 
   void run(Frame& frame) const override {
@@ -67,7 +67,8 @@ class IndexCopyStep final : public Step {
     const auto copy = [&](int64_t block, int) {
       for (int64_t i = 0; i < rows.length; ++i) {
         std::memcpy(out + block * target.outer_stride + places[i] * target.stride,
-                    from + block * rows.outer_stride + i * rows.stride, static_cast<size_t>(rows.inner_bytes));
+                    from + block * rows.outer_stride + i * rows.stride,
+                    static_cast<size_t>(rows.inner_bytes));
       }
     };
     if (rows.outer > 1 && rows.outer * rows.length * rows.inner_bytes >= kBytesForThreads) {
@@ -90,9 +91,10 @@ std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::s
     return nullptr;
   }
   const int64_t rank = self->meta.dim();
-  if (rank == 0 || source->meta.dim() != rank || index->dtype() != at::kLong || !index->meta.is_contiguous() ||
-      self->dtype() != source->dtype() || !self->meta.is_contiguous()) {
-    reason = "a tensor without dimensions, indices that are not dense int64, or a tensor that is not contiguous";
+  if (rank == 0 || source->meta.dim() != rank || index->dtype() != at::kLong ||
+      !index->meta.is_contiguous() || self->dtype() != source->dtype() || !self->meta.is_contiguous()) {
+    reason =
+        "a tensor without dimensions, indices that are not dense int64, or a tensor that is not contiguous";
     return nullptr;
   }
   if (self->meta.is_conj() || self->meta.is_neg() || source->meta.is_conj() || source->meta.is_neg()) {
@@ -101,8 +103,8 @@ std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::s
   }
   int64_t dim = planner.constant(node, "dim").toInt();
   if (dim < 0) dim += rank;
-  const std::optional<Blocks> target = try_blocks(*self, static_cast<size_t>(dim));
-  const std::optional<Blocks> rows = try_blocks(*source, static_cast<size_t>(dim));
+  const std::optional<IndexedRows> target = try_indexed_rows(*self, static_cast<size_t>(dim));
+  const std::optional<IndexedRows> rows = try_indexed_rows(*source, static_cast<size_t>(dim));
   if (!target || !rows || target->outer != rows->outer || target->inner_bytes != rows->inner_bytes ||
       rows->length != index->numel()) {
     reason = "the strides of the new rows";
@@ -117,8 +119,7 @@ std::unique_ptr<Step> emit_index_copy(const Node& node, Planner& planner, std::s
   step->bytes = self->numel() * static_cast<int64_t>(self->meta.element_size());
   const Slot old = *self;
   step->in_place = planner.try_define_over_state(node, node.output(), node.try_input("self")->value());
-  step->result =
-      step->in_place ? old.operand() : planner.define(node.output(), old.dtype(), old.sizes());
+  step->result = step->in_place ? old.operand() : planner.define(node.output(), old.dtype(), old.sizes());
   return step;
 }
 

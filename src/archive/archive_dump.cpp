@@ -1,16 +1,21 @@
 // Says in JSON what the readers make of a file; the oracle test compares it with what Python makes of the
 // same file.
-//   archive_dump list|zip|safetensors|sharded|pickle FILE
+//   archive_dump list|zip|safetensors|sharded|pickle|gguf FILE
 //   archive_dump rewrite IN.safetensors OUT.safetensors
+#include <bit>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "archive/bytes/file_bytes.h"
-#include "archive/pickle/pickle.h"
-#include "archive/safetensors/safetensors.h"
-#include "archive/zip/zip.h"
+#include "archive/file_bytes.h"
+#include "archive/gguf.h"
+#include "archive/gguf_blocks.h"
+#include "archive/pickle.h"
+#include "archive/safetensors.h"
+#include "archive/zip.h"
 #include "base/errors.h"
+#include "base/half.h"
 #include "base/sha256.h"
 
 namespace halftone {
@@ -113,6 +118,76 @@ json dump_pickle(const std::string& path) {
   return std::visit(ToJson(), read_torch_pickle(ZipReader(file->bytes(), path)).data);
 }
 
+std::string hex(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) text += fmt::format("{:02x}", static_cast<uint8_t>(byte));
+  return text;
+}
+
+/// Strings as hexadecimal digits, because they may hold any bytes; floats as the bits of a double.
+json gguf_value(const GgufValue& value) {
+  if (value.is_array()) {
+    json list = json::array();
+    for (const GgufValue& element : value.elements()) list.push_back(gguf_value(element));
+    return list;
+  }
+  if (const auto text = value.try_string()) return hex(*text);
+  if (const auto flag = value.try_bool()) return *flag;
+  if (const auto integer = value.try_int()) return *integer;
+  if (const auto integer = value.try_uint()) return *integer;
+  return fmt::format("{:016x}", std::bit_cast<uint64_t>(value.try_number().value()));
+}
+
+/// All NaN as one: which of them an operation gives is not promised.
+std::string digest_of_floats(std::vector<float> values) {
+  for (float& value : values) {
+    if (std::isnan(value)) value = std::bit_cast<float>(0x7FC00000U);
+  }
+  return digest(std::as_bytes(std::span(values)));
+}
+
+std::vector<float> floats_of_integers(const GgufTensor& tensor) {
+  std::vector<float> values;
+  const auto type = static_cast<GgmlType>(tensor.type);
+  const auto blocks = static_cast<size_t>(tensor.values) / GgmlIntegerBlock::kValues;
+  for (size_t i = 0; i < blocks; ++i) {
+    const GgmlIntegerBlock block = read_integer_block(type, tensor.bytes, i);
+    for (const int8_t integer : block.integers) {
+      const float product = half_to_float(block.scale) * static_cast<float>(integer);
+      values.push_back(type == GgmlType::kQ4_1 ? product + half_to_float(block.minimum) : product);
+    }
+  }
+  return values;
+}
+
+json dump_gguf(const std::string& path) {
+  const GgufReader file = GgufReader::open(path);
+  json metadata = json::array();
+  for (const GgufEntry& entry : file.metadata())
+    metadata.push_back({entry.key, entry.value.describe_type(), gguf_value(entry.value)});
+  json tensors = json::array();
+  for (const GgufTensor& tensor : file.tensors()) {
+    json entry = {{"name", tensor.name},
+                  {"type", ggml_type_text(tensor.type)},
+                  {"shape", tensor.shape()},
+                  {"offset", tensor.offset},
+                  {"sha256", digest(tensor.bytes)}};
+    const GgmlFormat* format = try_ggml_format(tensor.type);
+    if (format != nullptr && format->readable) {
+      std::vector<float> values(static_cast<size_t>(tensor.values));
+      file.read_rows(tensor, 0, values);
+      entry["floats"] = digest_of_floats(std::move(values));
+    }
+    if (has_integer_blocks(static_cast<GgmlType>(tensor.type)))
+      entry["integers"] = digest_of_floats(floats_of_integers(tensor));
+    tensors.push_back(std::move(entry));
+  }
+  return {{"version", file.version()},
+          {"alignment", file.alignment()},
+          {"metadata", std::move(metadata)},
+          {"tensors", std::move(tensors)}};
+}
+
 json run(const std::vector<std::string>& arguments) {
   if (arguments.size() == 3 && arguments[0] == "rewrite") return rewrite(arguments[1], arguments[2]);
   if (arguments.size() == 2) {
@@ -121,9 +196,10 @@ json run(const std::vector<std::string>& arguments) {
     if (arguments[0] == "safetensors") return dump_safetensors(SafetensorsFile::open(arguments[1]));
     if (arguments[0] == "sharded") return dump_safetensors(SafetensorsFile::open_sharded(arguments[1]));
     if (arguments[0] == "pickle") return dump_pickle(arguments[1]);
+    if (arguments[0] == "gguf") return dump_gguf(arguments[1]);
   }
   fail(ErrorCode::kInvalidArgument,
-       "usage: archive_dump list|zip|safetensors|sharded|pickle FILE, or rewrite IN OUT");
+       "usage: archive_dump list|zip|safetensors|sharded|pickle|gguf FILE, or rewrite IN OUT");
 }
 
 }  // namespace

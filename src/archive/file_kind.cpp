@@ -1,7 +1,8 @@
 // Guesses the kind of a file, for messages about files that were given in the wrong place.
 #include <algorithm>
 
-#include "archive/safetensors/safetensors_format.h"
+#include "archive/safetensors_format.h"
+#include "halftone/cli/gguf.h"
 #include "halftone/cli/text_file.h"
 
 namespace halftone {
@@ -13,7 +14,7 @@ std::string_view file_kind(std::string_view head) {
     return "a zip file, as models (.pt2), files of torch.save and .npz files are";
   if (head.starts_with("\x93NUMPY")) return "an array of numpy (.npy)";
   if (head.size() > 1 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) return "a Python pickle";
-  if (head.starts_with("GGUF")) return "a GGUF file";
+  if (is_gguf(head)) return "a GGUF file";
   if (head.starts_with("\x7f"
                        "ELF"sv))
     return "a program or shared library";

@@ -80,6 +80,34 @@ std::string make_safetensors(std::string_view header, std::string_view data) {
   return le<uint64_t>(header.size()) + std::string(header) + std::string(data);
 }
 
+std::string gguf_string(std::string_view text) {
+  return le<uint64_t>(text.size()) + std::string(text);
+}
+
+std::string gguf_entry(std::string_view key, uint32_t type, const std::string& value) {
+  return gguf_string(key) + le(type) + value;
+}
+
+std::string gguf_array(uint32_t type, uint64_t count, const std::string& elements) {
+  return le(type) + le(count) + elements;
+}
+
+std::string gguf_tensor(std::string_view name, const std::vector<uint64_t>& sizes, uint32_t type,
+                        uint64_t offset) {
+  std::string bytes = gguf_string(name) + le(static_cast<uint32_t>(sizes.size()));
+  for (const uint64_t size : sizes) bytes += le(size);
+  return bytes + le(type) + le(offset);
+}
+
+std::string make_gguf(const GgufSpec& spec) {
+  std::string file = "GGUF" + le(spec.version) + le(pick<uint64_t>(spec.tensor_count, spec.tensors.size())) +
+                     le(pick<uint64_t>(spec.entry_count, spec.entries.size()));
+  for (const std::string& entry : spec.entries) file += entry;
+  for (const std::string& tensor : spec.tensors) file += tensor;
+  if (!spec.data.empty()) file.resize((file.size() + spec.alignment - 1) / spec.alignment * spec.alignment);
+  return file + spec.data;
+}
+
 namespace op {
 
 std::string proto() {

@@ -54,6 +54,27 @@ std::string make_torch_container(std::string_view pickle, const std::vector<std:
 /// 8 bytes of length, header, data.
 std::string make_safetensors(std::string_view header, std::string_view data);
 
+/// A GGUF file of pieces; negative numbers mean "what is right".
+struct GgufSpec {
+  std::vector<std::string> entries;  ///< gguf_entry()
+  std::vector<std::string> tensors;  ///< gguf_tensor()
+  std::string data;                  ///< after the padding
+  uint32_t version = 3;
+  size_t alignment = 32;  ///< of `data`; says nothing in the file
+  int64_t entry_count = -1;
+  int64_t tensor_count = -1;
+};
+std::string make_gguf(const GgufSpec& spec);
+
+/// Length and text.
+std::string gguf_string(std::string_view text);
+/// `type` by its number in files, `value` as bytes.
+std::string gguf_entry(std::string_view key, uint32_t type, const std::string& value);
+/// The value of an array entry (type 9): `elements` as bytes.
+std::string gguf_array(uint32_t type, uint64_t count, const std::string& elements);
+std::string gguf_tensor(std::string_view name, const std::vector<uint64_t>& sizes, uint32_t type,
+                        uint64_t offset);
+
 /// Pieces of a pickle.
 namespace op {
 std::string proto();                       ///< "\x80\x02"

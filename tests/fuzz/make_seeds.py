@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import pathlib
+import struct
 import zipfile
 
 import numpy
@@ -68,6 +69,39 @@ def checkpoint2(**more):
     return data + hashlib.sha256(data).digest()
 
 
+def gguf_text(value):
+    data = value.encode()
+    return struct.pack("<Q", len(data)) + data
+
+
+def gguf_file(entries, tensors, version=3):
+    """entries: key, number of the type, bytes. tensors: name, sizes, number of the type, number of bytes."""
+    head = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(entries))
+    for key, kind, value in entries:
+        head += gguf_text(key) + struct.pack("<I", kind) + value
+    data = b""
+    for name, sizes, kind, size in tensors:
+        head += gguf_text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += bytes((7 * i + size) % 256 for i in range(size))
+        data += bytes(-len(data) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def write_gguf():
+    words = struct.pack("<IQ", 8, 3) + gguf_text("a") + gguf_text("") + gguf_text("token")
+    nested = struct.pack("<IQ", 9, 2) + struct.pack("<IQ2B", 7, 2, 0, 1) + struct.pack("<IQ", 9, 0)
+    plain = [("u8", 0, b"\1"), ("i8", 1, b"\xff"), ("u16", 2, b"\1\2"), ("i16", 3, b"\1\2"), ("u32", 4, b"\1\0\0\0"), ("i32", 5, b"\xff" * 4),
+             ("f32", 6, struct.pack("<f", 1.5)), ("bool", 7, b"\1"), ("text", 8, gguf_text("llama")), ("words", 9, words),
+             ("nested", 9, nested), ("u64", 10, bytes(8)), ("i64", 11, b"\xff" * 8), ("f64", 12, struct.pack("<d", 0.5))]
+    write("gguf", "metadata.gguf", gguf_file([("general.architecture", 8, gguf_text("llama")), *plain], []))
+    blocks = {0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34), 10: (256, 84), 11: (256, 110),
+              12: (256, 144), 13: (256, 176), 14: (256, 210), 30: (1, 2), 24: (1, 1), 16: (256, 66)}
+    tensors = [(f"t{kind}", (values,), kind, size) for kind, (values, size) in blocks.items()]
+    tensors += [("matrix", (3, 2), 0, 24), ("four", (2, 1, 3, 1), 1, 12), ("empty", (0, 5), 0, 0), ("scalar", (), 0, 4)]
+    write("gguf", "blocks.gguf", gguf_file([("general.alignment", 4, struct.pack("<I", 32))], tensors))
+    write("gguf", "version2.gguf", gguf_file(plain[-1:], [("w", (32, 4), 3, 80), ("unknown", (5,), 99, 0)], version=2))
+
+
 def write_backends():
     backend = {"type": "QuantBackend", "config": {"quantization": "int8wo"}, "device": "cpu", "state": "ACTIVE"}
     backend["weights"] = "converted"
@@ -84,6 +118,7 @@ def main():
     write("ht", "plain.ht", checkpoint([{"name": "w", "grad": True}, {"name": {"hex": "ff"}, "stored": "e"}]))
     write("ht", "views.ht", checkpoint([{"name": "w", "strides": [1, 3]}, {"name": "v", "stored": "w", "view": view}]))
     write_backends()
+    write_gguf()
     floats, bytes_ = torch.zeros(12), torch.zeros(16, dtype=torch.uint8)  # fit the storages of fuzz_pickle.cpp
     values = {
         "inputs": ((floats.reshape(3, 4),), {"k": {"z": bytes_}}),

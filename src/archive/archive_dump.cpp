@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "archive/file_bytes.h"
-#include "archive/gguf.h"
-#include "archive/gguf_blocks.h"
-#include "archive/pickle.h"
-#include "archive/safetensors.h"
-#include "archive/zip.h"
+#include "archive/bytes/file_bytes.h"
+#include "archive/gguf/gguf.h"
+#include "archive/gguf/gguf_blocks.h"
+#include "archive/pickle/pickle.h"
+#include "archive/safetensors/safetensors.h"
+#include "archive/zip/zip.h"
 #include "base/errors.h"
 #include "base/half.h"
 #include "base/sha256.h"

@@ -1,7 +1,7 @@
 // Guesses the kind of a file, for messages about files that were given in the wrong place.
 #include <algorithm>
 
-#include "archive/safetensors_format.h"
+#include "archive/safetensors/safetensors_format.h"
 #include "halftone/cli/gguf.h"
 #include "halftone/cli/text_file.h"
 

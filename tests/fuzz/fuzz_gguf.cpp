@@ -1,6 +1,6 @@
 // libFuzzer target: any bytes as GGUF give metadata and tensors inside of the file, or a halftone::Error.
-#include "archive/gguf.h"
-#include "archive/gguf_blocks.h"
+#include "archive/gguf/gguf.h"
+#include "archive/gguf/gguf_blocks.h"
 #include "halftone/base/error.h"
 
 namespace {

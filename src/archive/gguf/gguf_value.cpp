@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include "archive/gguf_format.h"
+#include "archive/gguf/gguf_format.h"
 
 namespace halftone {
 namespace {

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "archive/byte_reader.h"
-#include "archive/gguf.h"
-#include "archive/gguf_blocks.h"
-#include "archive/text.h"
+#include "archive/bytes/byte_reader.h"
+#include "archive/bytes/text.h"
+#include "archive/gguf/gguf.h"
+#include "archive/gguf/gguf_blocks.h"
 
 namespace halftone {
 

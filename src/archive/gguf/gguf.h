@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/file_bytes.h"
+#include "archive/bytes/file_bytes.h"
 
 namespace halftone {
 

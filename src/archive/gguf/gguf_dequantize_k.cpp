@@ -1,7 +1,7 @@
 // The K formats: blocks of 256 values whose sub-blocks of 16 or 32 have integer scales of their own.
 #include <array>
 
-#include "archive/gguf_dequantize.h"
+#include "archive/gguf/gguf_dequantize.h"
 #include "base/half.h"
 
 namespace halftone::ggml {

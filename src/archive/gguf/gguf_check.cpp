@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "archive/gguf_blocks.h"
-#include "archive/gguf_describe.h"
-#include "archive/text.h"
+#include "archive/bytes/text.h"
+#include "archive/gguf/gguf_blocks.h"
+#include "archive/gguf/gguf_describe.h"
 #include "base/errors.h"
 #include "base/sha256.h"
 

@@ -1,5 +1,5 @@
 // Plain numbers, and the formats with blocks of 32 values.
-#include "archive/gguf_dequantize.h"
+#include "archive/gguf/gguf_dequantize.h"
 
 #include <bit>
 

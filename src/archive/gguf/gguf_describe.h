@@ -1,7 +1,7 @@
 // What describing and checking of GGUF files share.
 #pragma once
 
-#include "archive/gguf.h"
+#include "archive/gguf/gguf.h"
 #include "halftone/cli/gguf.h"
 
 namespace halftone {

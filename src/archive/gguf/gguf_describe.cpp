@@ -1,13 +1,13 @@
-#include "archive/gguf_describe.h"
+#include "archive/gguf/gguf_describe.h"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "archive/gguf_blocks.h"
-#include "archive/gguf_format.h"
-#include "archive/terminal_text.h"
+#include "archive/bytes/terminal_text.h"
+#include "archive/gguf/gguf_blocks.h"
+#include "archive/gguf/gguf_format.h"
 
 namespace halftone {
 namespace {

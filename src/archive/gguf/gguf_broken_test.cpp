@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "archive/broken_case.h"
-#include "archive/gguf.h"
-#include "archive/gguf_blocks.h"
+#include "archive/gguf/gguf.h"
+#include "archive/gguf/gguf_blocks.h"
 #include "archive/test_files.h"
 
 namespace halftone::testing {

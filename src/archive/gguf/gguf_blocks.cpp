@@ -1,8 +1,8 @@
-#include "archive/gguf_blocks.h"
+#include "archive/gguf/gguf_blocks.h"
 
 #include <algorithm>
 
-#include "archive/gguf_dequantize.h"
+#include "archive/gguf/gguf_dequantize.h"
 #include "base/errors.h"
 
 namespace halftone {

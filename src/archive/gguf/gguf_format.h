@@ -1,8 +1,8 @@
 // The limits of GGUF files that are read, and the reader of one metadata value.
 #pragma once
 
-#include "archive/byte_reader.h"
-#include "archive/gguf.h"
+#include "archive/bytes/byte_reader.h"
+#include "archive/gguf/gguf.h"
 
 namespace halftone {
 

@@ -1,6 +1,6 @@
 // GGUF files that are right: values, tensors, rows, descriptions; broken ones and the comparison with Python have
 // their own files.
-#include "archive/gguf.h"
+#include "archive/gguf/gguf.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "archive/gguf_blocks.h"
+#include "archive/gguf/gguf_blocks.h"
 #include "archive/test_files.h"
 #include "base/half.h"
 #include "halftone/base/error.h"

@@ -4,9 +4,9 @@
 #include <bit>
 #include <numeric>
 
-#include "archive/gguf_blocks.h"
-#include "archive/gguf_format.h"
-#include "archive/text.h"
+#include "archive/bytes/text.h"
+#include "archive/gguf/gguf_blocks.h"
+#include "archive/gguf/gguf_format.h"
 #include "base/checked.h"
 #include "halftone/cli/text_file.h"
 

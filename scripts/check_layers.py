@@ -15,6 +15,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 MAY_USE = {
     "base": set(),
     "archive": {"base"},
+    "text": {"base", "archive"},
     "cpu": {"base"},
     "kernels": {"base", "cpu"},
     "graph": {"base", "archive", "cpu"},
@@ -29,7 +30,7 @@ MAY_USE = {
     "bench": {"base", "archive", "cpu", "graph", "capture", "autograd", "quant", "compiler", "backend", "checkpoint", "tune", "compat"},
     "tune": {"base", "archive", "cpu", "graph", "capture", "quant", "compiler", "backend", "checkpoint"},
 }
-TORCH_FREE = {"base", "archive", "cpu", "kernels"}
+TORCH_FREE = {"base", "archive", "text", "cpu", "kernels"}
 TORCH = re.compile(r"^(torch|ATen|c10|caffe2)/")
 MAX_FILES = 40  # sources and headers of one folder; its CMakeLists.txt does not count
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)

@@ -24,5 +24,6 @@
 #include "halftone/quant/diagnose.h"
 #include "halftone/quant/quantize.h"
 #include "halftone/quant/weight_format.h"
+#include "halftone/text/tokenizer.h"
 #include "halftone/tune/autoquant.h"
 #include "halftone/tune/tune.h"

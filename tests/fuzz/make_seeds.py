@@ -16,6 +16,8 @@ import safetensors.torch
 import torch
 
 HERE = pathlib.Path(__file__).resolve().parent / "seeds"
+LLAMA3_PATTERN = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
+                  r"|\s+(?!\S)|\s+")
 
 
 def saved(value):
@@ -112,8 +114,46 @@ def write_backends():
     write("ht", "backend.ht", checkpoint2(backend=backend, samples=samples, tuning={"cpu": "a CPU", "candidates": [{}]}))
 
 
+def tokenizer(model, text, added=(), **steps):
+    """The first line of a seed is a tokenizer.json, the rest a text."""
+    flags = {"single_word": False, "lstrip": True, "rstrip": False, "normalized": False, "special": True}
+    tokens = [{"id": i, "content": content, **flags} for content, i in added]
+    document = {"version": "1.0", "added_tokens": tokens, "model": model, **steps}
+    return json.dumps(document).encode() + b"\n" + text.encode()
+
+
+def write_tokenizers():
+    level = {"type": "ByteLevel", "add_prefix_space": True, "trim_offsets": True, "use_regex": True}
+    template = {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [5], "tokens": ["<s>"]}}}
+    bpe = {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "\u0120": 3, "\u0120ab": 4}, "merges": ["a b", "\u0120 ab"]}
+    write("tokenizer", "byte_level", tokenizer(bpe, "ab it's 12 <s> x", [("<s>", 5)], pre_tokenizer=level, decoder=level, post_processor=template,
+                                               normalizer={"type": "NFC"}))
+    pieces = ["<unk>", "a", "b", "\u2581", "\u2581a", "<0x0A>", "ab"]
+    spm = {"type": "BPE", "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": {t: i for i, t in enumerate(pieces)},
+           "merges": [["\u2581", "a"], ["a", "b"]]}
+    steps = {"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "\u2581"},
+                                                 {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}]}
+    back = {"type": "Sequence", "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "ByteFallback"},
+                                             {"type": "Fuse"}, {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
+    write("tokenizer", "sentence_piece", tokenizer(spm, "a ab\n\u00e9 zz<x>", [("<x>", 9)], normalizer=steps, decoder=back))
+    unigram = {"type": "Unigram", "unk_id": 0, "vocab": [[t, -1.5 * i] for i, t in enumerate(pieces)], "byte_fallback": True}
+    space = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": True}
+    write("tokenizer", "unigram", tokenizer(unigram, "a ab zz\n", normalizer={"type": "NFKD"}, pre_tokenizer=space, decoder=space))
+    words = {"[UNK]": 0, "a": 1, "##b": 2, "!": 3}
+    piece = {"type": "WordPiece", "unk_token": "[UNK]", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": words}
+    bert = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None, "lowercase": True}
+    write("tokenizer", "bert", tokenizer(piece, "AB! \u4e2d c", normalizer=bert, pre_tokenizer={"type": "BertPreTokenizer"},
+                                         decoder={"type": "WordPiece", "prefix": "##", "cleanup": True},
+                                         post_processor={"type": "BertProcessing", "sep": ["a", 1], "cls": ["!", 3]}))
+    split = {"type": "Split", "pattern": {"Regex": LLAMA3_PATTERN}, "behavior": "MergedWithNext", "invert": False}
+    both = {"type": "Sequence", "pretokenizers": [{"type": "Digits", "individual_digits": True}, split, {**level, "use_regex": False}]}
+    write("tokenizer", "llama3", tokenizer({**bpe, "ignore_merges": True}, "ab'S 1234\r\n x", pre_tokenizer=both, decoder=level))
+
+
 def main():
     torch.manual_seed(0)
+    write_tokenizers()
     view = {"dtype": "F32", "offset": 16, "sizes": [2, 4], "strides": [1, 2]}
     write("ht", "plain.ht", checkpoint([{"name": "w", "grad": True}, {"name": {"hex": "ff"}, "stored": "e"}]))
     write("ht", "views.ht", checkpoint([{"name": "w", "strides": [1, 3]}, {"name": "v", "stored": "w", "view": view}]))

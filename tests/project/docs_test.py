@@ -152,6 +152,12 @@ class Index(unittest.TestCase):
         self.assertEqual(not_linked(DOCS / "api.md", headers), [])
 
 
+class Tokenizer(unittest.TestCase):
+    def test_program_is_the_example(self):
+        (program,) = re.findall(r"(?ms)^```cpp\n(.*?)^```$", (DOCS / "tokenizer.md").read_text(encoding="utf-8"))
+        self.assertEqual(program, (ROOT / "examples/tokenize.cpp").read_text(encoding="utf-8"))
+
+
 class Hacking(unittest.TestCase):
     def test_names_what_exists(self):
         text = (DOCS / "hacking.md").read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
 #include "text/added_tokens.h"
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "text/normalizers.h"
 #include "text/unicode.h"

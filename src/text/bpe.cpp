@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cmath>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "text/byte_alphabet.h"
 #include "text/models.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "text/byte_alphabet.h"
 #include "text/normalizers.h"
 #include "text/token_table.h"

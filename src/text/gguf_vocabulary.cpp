@@ -1,7 +1,7 @@
 // The tokenizer that a GGUF file's metadata describes. Where llama.cpp only approximates the original tokenizer, the original counts.
 #include <algorithm>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "halftone/text/tokenizer_spec.h"
 #include "text/split_patterns.h"

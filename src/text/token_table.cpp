@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 
 namespace halftone {

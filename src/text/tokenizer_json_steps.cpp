@@ -1,7 +1,7 @@
 // Normalizers, pre-tokenizers, decoders and post-processors of a tokenizer.json.
 #include <nlohmann/json.hpp>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "text/split_patterns.h"
 #include "text/tokenizer_json.h"

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "archive/text_file.h"
+#include "archive/bytes/text_file.h"
 #include "base/expect_error.h"
 #include "text/byte_alphabet.h"
 #include "text/normal_form.h"

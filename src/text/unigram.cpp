@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "text/models.h"
 #include "text/unicode.h"

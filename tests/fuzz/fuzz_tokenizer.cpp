@@ -2,7 +2,7 @@
 // rest is the text.
 #include <algorithm>
 
-#include "archive/text.h"
+#include "archive/bytes/text.h"
 #include "halftone/base/error.h"
 #include "halftone/text/tokenizer.h"
 

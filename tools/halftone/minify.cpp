@@ -12,6 +12,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/base/error.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
 #include "inputs.h"
@@ -94,7 +95,8 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
   save_case(options.folder, found, options.backend);
   const std::string text = print_graph(found.smallest.module->graph());
   if (!found.complete)
-    console.warn(fmt::format("stopped after {} trials: --max-trials may give a smaller graph", found.trials));
+    console.warn(fmt::format("stopped after {}: --max-trials may give a smaller graph",
+                             counted(found.trials, "trial")));
   if (common.json) {
     const Json report = {{"folder", options.folder},
                          {"backend", options.backend},
@@ -107,8 +109,8 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
     return console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   const std::string summary =
-      fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
-                  found.nodes_after, found.trials, options.folder);
+      fmt::format("{} of {} left after {}, in {}:", found.nodes_after, counted(found.nodes_before, "node"),
+                  counted(found.trials, "trial"), options.folder);
   console.result(wrap_text(describe(found.failure), kColumns) + wrap_text(summary, kColumns) + "\n" +
                  narrow(text));
 }

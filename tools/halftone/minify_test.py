@@ -44,7 +44,10 @@ class Minify(CliTest):
         self.assertIn("--max-trials", done.stderr)
 
     def test_refuses(self):
-        self.fails(1, "minify", "classifier.pt2", "--backend", "eager", "-o", "never", says=["does not fail"])
+        self.fails(1, "minify", "classifier.pt2", "--backend", "eager", "-o", "never", says=["does not fail", "0.001 * (1 + |y|)"])
+        # Rounding is no failure, and the message says where that ends.
+        self.fails(1, "minify", "classifier.pt2", "--backend", "halftone", "--tolerance", "0", "-o", "never",
+                   says=["does not fail", "within 0 * (1 + |y|)", "eight steps"])
         self.assertFalse((FOLDER / "never").exists())
         self.fails(2, "minify", "classifier.pt2", "--backend", "haltone", says=["haltone", "there are halftone,"])
         self.fails(1, "minify", "--check", "nowhere", "--backend", "eager", says=["nowhere"])

@@ -17,6 +17,7 @@
 #include "command_line.h"
 #include "console.h"
 #include "halftone/base/error.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/graph/graph_module.h"
 #include "inputs.h"
@@ -147,11 +148,11 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   if (!json) {
     const std::string of_calls =
         calls.size() == 1 ? "of one call" : fmt::format("of all {} calls together", calls.size());
-    console.result(
-        wrap_text(fmt::format("{} repetitions {}{}, backend {}: {}; {:.1f} calls per second", timing.runs,
-                              of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
-                              report.at("backend").get<std::string>(), describe_timing(timing), per_second),
-                  kColumns));
+    console.result(wrap_text(
+        fmt::format("{} {}{}, backend {}: {}; {:.1f} calls per second", counted(timing.runs, "repetition"),
+                    of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
+                    report.at("backend").get<std::string>(), describe_timing(timing), per_second),
+        kColumns));
   }
   report["repeat"] = timing.runs;
   report["calls_per_repetition"] = calls.size();

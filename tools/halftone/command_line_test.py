@@ -70,6 +70,12 @@ class CommandLine(CliTest):
             self.fails(2, "run", "classifier.pt2", "--threads", threads, says=["--threads"])
         for repeat in ("0", "-5", "x"):
             self.fails(2, "run", "classifier.pt2", "--repeat", repeat, says=["--repeat"])
+        for arguments in (["run", "classifier.pt2", "--duration"], ["tune", "classifier.pt2", "--time-limit"],
+                          ["autoquant", "classifier.pt2", "-o", "x.ht", "--time-limit"]):
+            for number in ("0", "-1", "nan", "inf", "x"):
+                done = self.fails(2, *arguments, number, says=[arguments[-1], f"{number} is not a number above 0"])
+                self.assertLess(len(done.stderr), 200)
+        self.fails(2, "minify", "classifier.pt2", "--backend", "ts", "--tolerance", "-1", says=["-1 is not a number of 0 or more"])
 
     def test_unknown_backend_lists_the_known(self):
         self.fails(2, "run", "classifier.pt2", "--backend", "gpu", says=["'gpu'", "known: eager"])

@@ -167,7 +167,7 @@ void add_ptq(CLI::App& app, CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--batch", request->batch, "Entries of a call (default: as the model's sample inputs)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   add_ptq_schemes(*command, *request);
   command
       ->add_option("--statistics", request->statistics, "Use what an earlier run saw: nothing is calibrated")

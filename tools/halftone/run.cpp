@@ -252,7 +252,7 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--duration", options->duration, "The same for so many seconds, at least once")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command->add_flag("--profile", options->profile.tables,
                     "Then time each step of the first call: tables by layer and by step,\n"
                     "bytes moved, share of what this machine could do (--backend halftone)");

@@ -286,7 +286,7 @@ void add_choices(CLI::App& command, TuneRequest& options) {
       ->type_name("NAME");
   command.add_option("--budget-ms", options.budget_ms, "Longest call, for latency-budget and size")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command
       .add_option("--min-cosine", options.min_cosine,
                   fmt::format("Least cosine to eager's outputs; others are dropped (default: {:g})",
@@ -302,7 +302,7 @@ void add_effort(CLI::App& command, TuneRequest& options) {
   command.add_option("--time-limit", options.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_flag("--isolate", options.isolate,
                    "Try each candidate in a process of its own first: one that crashes is\n"
                    "a row of the table");

@@ -200,6 +200,7 @@ class Outputs(CliTest):
                 self.fails(1, command[0], "nowhere.pt2", *command[1:], "-o", output, says=[output, "cannot be written"])
         for command in (["tune"], ["autoquant"], ["quantize", "--scheme", "int8wo"], ["ptq", "--data", "x.npz"]):
             self.fails(1, command[0], "nowhere.pt2", *command[1:], "-o", "/dev/null", says=["/dev/null", "not a regular file"])
+        self.fails(1, "run", "nowhere.pt2", "--outputs", "/dev/full", says=["/dev/full", "not a regular file"])
         for option in ("--report", "-o"):
             self.fails(1, "tune", "nowhere.pt2", option, "/proc/x.json", says=["/proc/x.json", "cannot be written"])
         self.assertEqual([path.name for path in FOLDER.glob(".halftone-*")] + list(closed.iterdir()), [])

@@ -186,10 +186,9 @@ void say_what_may_differ(const CompiledGraph& compiled, const std::vector<c10::I
 }
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
-  std::vector<std::string> written = options.outputs;
-  written.push_back(options.profile.trace_path);
-  for (const std::string& path : written)
-    require_writable({path, options.force}, {options.runner.model.path, options.inputs.files});
+  const FilesRead read{options.runner.model.path, options.inputs.files};
+  for (const std::string& path : options.outputs) require_writable({path, options.force, true}, read);
+  require_writable({options.profile.trace_path, options.force}, read);
   check_passes(options.runner.disabled_passes);
   Runner runner = make_runner(options.runner, console);
   require_compiled(options, runner);

@@ -136,12 +136,13 @@ void run_case(const Case& c, ParallelFor& parallel_for, const Peaks& peaks, int 
   std::vector<Sample> samples(candidates.size());
   check_answers(candidates, samples);
   for (size_t i = 0; i < candidates.size(); ++i) register_candidate(c, candidates[i], samples[i]);
-  const int dropped = run_rounds(parallel_for, peaks, rounds, samples, [] {
+  const Rounds done = run_rounds(parallel_for, peaks, rounds, samples, [] {
     Silent silent;
     benchmark::RunSpecifiedBenchmarks(&silent);
   });
   benchmark::ClearRegisteredBenchmarks();
-  report.add(c, candidates, samples, peaks, dropped);
+  if (done.too_busy()) return report.refuse(c, done.dropped, done.kept + done.dropped);
+  report.add(c, candidates, samples, peaks, done.dropped);
 }
 
 void print_peaks(int64_t threads, const Peaks& peaks) {
@@ -175,7 +176,10 @@ int run(int argc, char** argv) {
     report.set_peaks(static_cast<int>(threads), peaks);
   }
   if (!o.json.empty()) report.write_json(o.json);
-  return 0;
+  if (report.refused() == 0) return 0;
+  std::fprintf(stderr, "this machine is too busy to say: %d of the cases were not measured\n",
+               report.refused());
+  return 1;
 }
 
 }  // namespace

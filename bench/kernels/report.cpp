@@ -106,6 +106,13 @@ void Report::add(const Case& c, const std::vector<Candidate>& candidates, const 
   std::fflush(stdout);
 }
 
+void Report::refuse(const Case& c, int disturbed, int rounds) {
+  print_heading(c);
+  std::printf("%5ld too busy to say: %d of %d rounds disturbed\n", c.shape.m, disturbed, rounds);
+  std::fflush(stdout);
+  ++refused_;
+}
+
 void Report::print_heading(const Case& c) {
   char text[100];
   const char* format =

@@ -39,6 +39,9 @@ class Report {
   /// Prints the case's rows; candidates without samples are left out.
   void add(const Case& c, const std::vector<Candidate>& candidates, const std::vector<Sample>& samples,
            const Peaks& peaks, int dropped_rounds);
+  /// Says that the case was disturbed too often; it is in no table.
+  void refuse(const Case& c, int disturbed, int rounds);
+  int refused() const { return refused_; }
   /// Once for each number of threads: the shares in the JSON are of these.
   void set_peaks(int threads, const Peaks& peaks);
   /// Throws kIo when the file cannot be written.
@@ -66,6 +69,7 @@ class Report {
   std::vector<Row> rows_;
   std::vector<std::pair<int, Peaks>> peaks_;
   std::string heading_;
+  int refused_ = 0;
 };
 
 }  // namespace halftone::bench

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
+#include <string_view>
 
 #include "cpu/isa.h"
 #include "kernels/peaks/clock.h"
@@ -35,26 +37,27 @@ double multiply_adds(ParallelFor& parallel_for) {
 
 }  // namespace
 
-int run_rounds(ParallelFor& parallel_for, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
-               const std::function<void()>& round) {
-  const bool check = parallel_for.threads() > 1 && peaks.fma_gmac > 0;
+Rounds run_rounds(ParallelFor& parallel_for, const Peaks& peaks, int rounds, std::vector<Sample>& samples,
+                  const std::function<void()>& round) {
+  const char* asked = std::getenv("HALFTONE_BUSY");
+  const std::string_view busy = asked != nullptr ? asked : "";
+  const bool check = parallel_for.threads() > 1 && peaks.fma_gmac > 0 && busy != "ignore";
   const auto undisturbed = [&] {
-    return !check || multiply_adds(parallel_for) >= kDisturbed * peaks.fma_gmac;
+    return busy != "always" && (!check || multiply_adds(parallel_for) >= kDisturbed * peaks.fma_gmac);
   };
-  int kept = 0, dropped = 0;
-  while (kept < rounds) {
+  Rounds done{.wanted = rounds};
+  while (done.kept < rounds && done.kept + done.dropped < kTries * rounds) {
     const bool before = undisturbed();
     round();
-    const bool must_keep = dropped >= (kTries - 1) * rounds;
-    if ((before && undisturbed()) || must_keep) {
-      ++kept;
+    if (before && undisturbed()) {
+      ++done.kept;
       for (Sample& sample : samples) sample.end_round();
     } else {
-      ++dropped;
+      ++done.dropped;
       for (Sample& sample : samples) sample.drop_round();
     }
   }
-  return dropped;
+  return done;
 }
 
 }  // namespace halftone::bench

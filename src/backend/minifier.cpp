@@ -47,7 +47,10 @@ class Search {
   MinifiedCase run() {
     const auto failure = find_failure(best_, backend_, options_);
     if (!failure)
-      fail(ErrorCode::kInvalidArgument, "{}: the backend does not fail on this", best_.module->name);
+      fail(ErrorCode::kInvalidArgument,
+           "{}: the backend does not fail on this: all results are within {:g} * (1 + |y|) of the "
+           "interpreter's y, or within eight steps of their type",
+           best_.module->name, options_.tolerance);
     failure_ = *failure;
     MinifiedCase result;
     result.nodes_before = size();

@@ -232,6 +232,10 @@ void save_case(const std::string& folder, const MinifiedCase& minified, const st
 }
 
 SavedCase load_case(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored))
+    fail(ErrorCode::kNotFound, "{}: {}", folder,
+         fs::exists(folder, ignored) ? "is not a folder that minify wrote" : "no such folder");
   return Loader(folder).load();
 }
 

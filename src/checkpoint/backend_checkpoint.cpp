@@ -29,7 +29,7 @@ std::shared_ptr<const GraphModule> model_of(const BackendContent& content, bool 
   if (original) {
     if (content.original) return content.original;
     fail(ErrorCode::kUnsupported,
-         "Cannot save the original model of backend {}: it was loaded from a file that holds the converted "
+         "cannot save the original model of backend {}: it was loaded from a file that holds the converted "
          "one",
          content.recipe->type());
   }
@@ -41,7 +41,7 @@ std::shared_ptr<const GraphModule> model_of(const BackendContent& content, bool 
 void require_data(const std::vector<at::Tensor>& tensors, const std::string& type) {
   for (const at::Tensor& tensor : tensors) {
     if (tensor.is_meta())
-      fail(ErrorCode::kUnsupported, "Cannot save the samples of backend {}: only their shapes are known",
+      fail(ErrorCode::kUnsupported, "cannot save the samples of backend {}: only their shapes are known",
            type);
   }
 }

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/errors.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 namespace {
@@ -60,10 +61,6 @@ int fewest_runs(const CandidateReport& candidate) {
   return fewest;
 }
 
-std::string in_rounds(int rounds) {
-  return fmt::format("{} round{}", rounds, rounds == 1 ? "" : "s");
-}
-
 /// Only what an interval says is a verdict.
 std::string why_open(const CandidateReport& candidate) {
   const bool open = std::any_of(candidate.times.begin(), candidate.times.end(), [](const ShapeTime& time) {
@@ -71,7 +68,7 @@ std::string why_open(const CandidateReport& candidate) {
   });
   if (!open) return "";
   const std::string why = candidate.stopped.empty() ? "" : "; " + candidate.stopped;
-  return fmt::format("not measured long enough: {}{}", in_rounds(fewest_runs(candidate)), why);
+  return fmt::format("not measured long enough: {}{}", counted(fewest_runs(candidate), "round"), why);
 }
 
 std::string why_slow(const CandidateReport& candidate, const Beside& beside) {
@@ -83,7 +80,8 @@ std::string why_slow(const CandidateReport& candidate, const Beside& beside) {
                        candidate.latency_ms);
   if (interval.high < 1) return "";
   return fmt::format("not surely faster than {}: {:.3f} times its time, {:.3f} to {:.3f} after {}",
-                     beside.name, mean, interval.low, interval.high, in_rounds(fewest_runs(candidate)));
+                     beside.name, mean, interval.low, interval.high,
+                     counted(fewest_runs(candidate), "round"));
 }
 
 std::string why_invalid(const CandidateReport& candidate, const Strategy& strategy, double min_cosine,
@@ -123,7 +121,7 @@ std::string describe_win(const CandidateReport& chosen) {
   const Interval interval = mean_interval(chosen.times, kBesideEager);
   if (!chosen.is_eager && interval.low > 0 && !interval.is_open())
     text += fmt::format("; to eager {:.2f} to {:.2f} (95 %, {})", 1 / interval.high, 1 / interval.low,
-                        in_rounds(fewest_runs(chosen)));
+                        counted(fewest_runs(chosen), "round"));
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "backend/lifecycle/backend_access.h"
 #include "base/errors.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "tune/accuracy.h"
 #include "tune/candidates.h"
@@ -124,10 +125,10 @@ std::string TuneDryRun::to_text() const {
                             candidates.size(), time_limit, isolated ? ", each in a child process first" : ""),
                 kReportWidth);
   text += shapes_line(shapes);
-  text += wrap_text(fmt::format("would validate against eager on {} sample{}{}; least cosine {}", held_out,
-                                held_out == 1 ? "" : "s",
-                                synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
-                    kReportWidth);
+  text += wrap_text(
+      fmt::format("would validate against eager on {}{}; least cosine {}", counted(held_out, "sample"),
+                  synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
+      kReportWidth);
   text += ranges_text(ranges);
   if (cached) text += wrap_text("the measurements are in the cache: nothing would be measured", kReportWidth);
   std::vector<Row> rows;

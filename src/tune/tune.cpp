@@ -13,6 +13,8 @@
 #include "base/errors.h"
 #include "halftone/base/version.h"
 #include "halftone/cli/kernels.h"
+#include "halftone/cli/message.h"
+#include "tune/cache.h"
 #include "tune/candidates.h"
 #include "tune/judge.h"
 #include "tune/measure/machine.h"
@@ -97,9 +99,9 @@ class Tuning {
     int rounds = std::numeric_limits<int>::max();
     for (const ShapeTime& time : eager.times) rounds = std::min(rounds, time.runs);
     fail(ErrorCode::kState,
-         "tuning: not measured long enough: {} rounds within the time limit of {} s, and six are needed to "
-         "say anything; give it a longer one, or fewer candidates",
-         rounds, options_.time_limit);
+         "tuning: not measured long enough: {} within the time limit of {} s, and six are needed to say "
+         "anything; give it a longer one, or fewer candidates",
+         counted(rounds, "round"), options_.time_limit);
   }
 
   void describe(TuneReport& report) const {

@@ -57,7 +57,7 @@ void add_measuring(CLI::App& command, AutoquantRequest& request) {
   command.add_option("--time-limit", request.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_flag("--no-race", request.no_race,
                    "Trust the sum of the layers: do not measure the whole model at the end");
   command.add_flag("--allow-unseen", request.allow_unseen,

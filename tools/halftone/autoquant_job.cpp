@@ -12,6 +12,7 @@
 #include "common/model_file.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/modules.h"
 #include "tune_files.h"
@@ -106,8 +107,8 @@ void run_autoquant(const AutoquantRequest& request, const CommonOptions& common,
     throw UsageError("-o OUT.ht is missing (or --plan-out P.json)");
   FilesRead read{request.model.path, request.inputs.files};
   read.others.push_back(request.plan);
-  for (const std::string& path : {request.output.path, request.plan_out})
-    require_writable({path, request.output.force}, read);
+  for (const OutputOptions& output : {request.output, {request.plan_out, request.output.force}})
+    require_writable(output, read);
   for (const std::string& scheme : request.schemes)
     parse_scheme_option([&] { return autoquant_scheme(scheme); });
   // Before the model: a mistake in the plan is told at once.
@@ -153,7 +154,8 @@ void show_autoquant_cache(const AutoquantRequest& request, const CommonOptions& 
         "\"beside N weights\": so many others the model reads between two calls of these layers, rounded up "
         "to a power of two; they decide what the caches hold. \"#…\": a checksum of the graph.",
         kColumns));
-  console.result(wrap_text(fmt::format("{} measurements in {}", entries.size(), folder), kColumns));
+  console.result(
+      wrap_text(fmt::format("{} in {}", counted(entries.size(), "measurement"), folder), kColumns));
 }
 
 void clear_autoquant_cache(const AutoquantRequest& request, const CommonOptions& common, Console& console) {
@@ -161,7 +163,8 @@ void clear_autoquant_cache(const AutoquantRequest& request, const CommonOptions&
   const size_t removed = halftone::clear_autoquant_cache(folder);
   if (common.json)
     return console.result(AutoquantJson{{"cache", folder}, {"removed", removed}}.dump() + "\n");
-  console.result(wrap_text(fmt::format("{} measurements removed from {}", removed, folder), kColumns));
+  console.result(
+      wrap_text(fmt::format("{} removed from {}", counted(removed, "measurement"), folder), kColumns));
 }
 
 }  // namespace halftone::cli

@@ -73,7 +73,7 @@ void add_what_runs(CLI::App& command, BenchActions& actions) {
           ->type_name("LIST")
           ->delimiter(',')
           ->allow_extra_args(false)
-          ->check(CLI::PositiveNumber);
+          ->check(CLI::Validator(check_positive, "POSITIVE"));
   add_shape_options(command, request.shapes, request.seed)->excludes(batches);
   command.add_option("--only", request.selection.only, "Only models whose whole name matches")
       ->type_name("REGEX")
@@ -91,11 +91,11 @@ void add_how(CLI::App& command, BenchActions& actions) {
   command.add_option("--seconds", request.seconds, "For the times of one row")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_option("--timeout", request.timeout, "Seconds for one row")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_option("--memory-limit", actions.memory_limit, "What one row may allocate: 8GB, 500MB")
       ->type_name("SIZE")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));

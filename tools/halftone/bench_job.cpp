@@ -12,6 +12,7 @@
 #include "common/output_file.h"
 #include "halftone/base/error.h"
 #include "halftone/bench/results.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "tune_files.h"
 
@@ -97,7 +98,7 @@ int exit_code_of(const BenchRequest& request, const BenchResults& results, Conso
     return !row_is_sound(row, is_timed(request));
   });
   if (failed == 0) return kDone;
-  console.warn(fmt::format("{} of {} rows failed", failed, results.rows.size()));
+  console.warn(fmt::format("{} of {} failed", failed, counted(results.rows.size(), "row")));
   return kJobFailed;
 }
 

@@ -213,7 +213,7 @@ void add_limits(CLI::App& command, CompareRequest& options) {
       .add_option("--tolerance", options.tolerance,
                   "Elements y of B are right where |x - y| <= X * (1 + |x|); one that is\nnot is exit code 1")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Validator(check_not_negative, "NONNEGATIVE"));
   command
       .add_option("--min-cosine", options.min_cosine,
                   "Least cosine of each result to A's; less is exit code 1")
@@ -222,7 +222,7 @@ void add_limits(CLI::App& command, CompareRequest& options) {
   auto* seconds = command.add_option("--seconds", options.seconds, "For the times")
                       ->type_name("S")
                       ->capture_default_str()
-                      ->check(CLI::PositiveNumber);
+                      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_flag("--no-times", options.no_times, "Only results and sizes")->excludes(seconds);
 }
 

@@ -4,6 +4,8 @@
 
 #include "common/console.h"
 #include "common/measure_text.h"
+#include "console.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 
 namespace halftone::cli {
@@ -26,8 +28,8 @@ std::string speed_text(const ComparedTimes& times, size_t calls) {
   const char* verdict = range.low > 1    ? "B is faster"
                         : range.high < 1 ? "B is slower"
                                          : "none is surely faster";
-  return fmt::format("{}; {}: {:.3f} times as fast ({:.3f} to {:.3f} at 95 %, {} rounds)", both, verdict,
-                     times.speedup, range.low, range.high, times.rounds);
+  return fmt::format("{}; {}: {:.3f} times as fast ({:.3f} to {:.3f} at 95 %, {})", both, verdict,
+                     times.speedup, range.low, range.high, counted(times.rounds, "round"));
 }
 
 }  // namespace

@@ -79,8 +79,9 @@ void explain(const std::vector<std::string>& problem, const CommonOptions& commo
   std::vector<Row> rows;
   for (const KernelChoice& choice : choices)
     rows.push_back({choice.name, choice.chosen ? "runs" : choice.reason});
-  console.result(fmt::format("A linear of {} rows, {} outputs, {} inputs as {}, on {}:\n\n", problem[0],
-                             problem[1], problem[2], problem[3], active_instruction_set()));
+  console.result(
+      fmt::format("A linear with M = {} (rows), N = {} (outputs), K = {} (inputs) as {}, on {}:\n\n",
+                  problem[0], problem[1], problem[2], problem[3], active_instruction_set()));
   console.result(render_table(
       {{"kernel", Align::kLeft, Cut::kMiddle}, {"verdict", Align::kLeft, Cut::kMiddle}}, rows, kColumns));
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,8 +15,12 @@
 #include "common/inputs.h"
 #include "common/model_file.h"
 #include "halftone/base/error.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
+#include "inputs.h"
+#include "model_file.h"
+#include "output_file.h"
 
 namespace halftone::cli {
 
@@ -84,17 +89,34 @@ MinifiedCase search(const MinifyRequest& options, const GraphCase& start, const 
   return minify(start, backend, with_progress);
 }
 
+/// What has to be made first: the folder, the outermost one of those around it that are missing, or, if it is
+/// there, a file in it. What is there and no folder is returned as it is.
+std::string first_missing(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::is_directory(folder, ignored)) return (fs::path(folder) / "graph.txt").string();
+  fs::path missing = folder;
+  while (missing.has_parent_path() && missing.parent_path() != missing &&
+         !fs::exists(missing.parent_path(), ignored))
+    missing = missing.parent_path();
+  if (fs::exists(missing, ignored))
+    throw Error(ErrorCode::kIo, fmt::format("{}: is there, and no folder", missing.string()));
+  return missing.string();
+}
+
 void minify_model(const MinifyRequest& options, const CommonOptions& common, Console& console) {
   const GraphCompiler backend = parse_option([&] { return lookup_compiler(options.backend); });
-  const std::shared_ptr<GraphModule> module = open_model(options.model);
   std::vector<std::string> files;
   if (!options.inputs.empty()) files.push_back(options.inputs);
-  const GraphCase start{module, collect_inputs(*module, files).front().values};
+  require_writable({first_missing(options.folder)}, {options.model.path, files});
+  const std::shared_ptr<GraphModule> module = open_model(options.model);
+  const GraphCase start{module, collect_inputs(*module, {.files = files}).front().values};
   const MinifiedCase found = search(options, start, backend, console);
   save_case(options.folder, found, options.backend);
   const std::string text = print_graph(found.smallest.module->graph());
   if (!found.complete)
-    console.warn(fmt::format("stopped after {} trials: --max-trials may give a smaller graph", found.trials));
+    console.warn(fmt::format("stopped after {}: --max-trials may give a smaller graph",
+                             counted(found.trials, "trial")));
   if (common.json) {
     const Json report = {{"folder", options.folder},
                          {"backend", options.backend},
@@ -107,8 +129,8 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
     return console.result(report.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   const std::string summary =
-      fmt::format("{} nodes, {} of them are left after {} trials, in {}:", found.nodes_before,
-                  found.nodes_after, found.trials, options.folder);
+      fmt::format("{} of {} left after {}, in {}:", found.nodes_after, counted(found.nodes_before, "node"),
+                  counted(found.trials, "trial"), options.folder);
   console.result(wrap_text(describe(found.failure), kColumns) + wrap_text(summary, kColumns) + "\n" +
                  narrow(text));
 }
@@ -144,24 +166,27 @@ void add_minify(CLI::App& app, CommandLine& line) {
   command->add_option("--backend", options->backend, "Which fails (see: halftone backends --all)")
       ->type_name("NAME")
       ->required();
-  command
-      ->add_option("--inputs", options->inputs,
-                   "Inputs by name (default: the sample inputs in the model's file)")
-      ->type_name("F.safetensors");
-  command->add_option("-o,--output", options->folder, "Folder for the result (default: minified)")
-      ->type_name("DIR");
+  auto* inputs = command
+                     ->add_option("--inputs", options->inputs,
+                                  "Inputs by name (default: the sample inputs in the model's file)")
+                     ->type_name("F.safetensors");
+  auto* folder =
+      command->add_option("-o,--output", options->folder, "Folder for the result (default: minified)")
+          ->type_name("DIR");
   command
       ->add_option("--tolerance", options->minify.tolerance,
                    "Numbers x are right where |x - y| <= X * (1 + |y|) (default: 0.001), and\n"
                    "always within eight steps of their type: rounding is no failure")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Validator(check_not_negative, "NONNEGATIVE"));
   command->add_option("--max-trials", options->minify.max_trials, "Graphs to try at most (default: 2000)")
       ->type_name("N")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--check", options->check, "Run the graph in this folder instead of a model")
       ->type_name("DIR")
-      ->excludes(model);
+      ->excludes(model)
+      ->excludes(inputs)
+      ->excludes(folder);
   add_common_options(*command, line.common);
   command->callback([options, model, &line] {
     if (options->check.empty() && model->count() == 0) throw CLI::RequiredError("MODEL, or --check DIR");

@@ -94,8 +94,9 @@ void print_ptq(const PtqRequest& request, const StaticInt8Result& result, const 
   constexpr size_t kWorstLayers = 5;
   console.result(result.to_text(request.report ? result.errors.size() : kWorstLayers));
   if (!request.output.path.empty())
-    console.info(fmt::format("wrote {} ({}); to run it: halftone run {}", request.output.path,
-                             describe_bytes(file_bytes(request.output.path)), request.output.path));
+    console.info(fmt::format("wrote {} ({}; {} has {}); to run it: halftone run {}", request.output.path,
+                             describe_bytes(file_bytes(request.output.path)), request.model.path,
+                             describe_bytes(file_bytes(request.model.path)), request.output.path));
 }
 
 /// A file that is written is not yet a file that is good.
@@ -166,7 +167,7 @@ void add_ptq(CLI::App& app, CommandLine& line) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command->add_option("--batch", request->batch, "Entries of a call (default: as the model's sample inputs)")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   add_ptq_schemes(*command, *request);
   command
       ->add_option("--statistics", request->statistics, "Use what an earlier run saw: nothing is calibrated")

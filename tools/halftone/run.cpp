@@ -24,6 +24,7 @@
 #include "common/runner.h"
 #include "common/timing.h"
 #include "halftone/base/error.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/graph/graph_module.h"
 
@@ -147,11 +148,11 @@ void add_timing(Session& session, const std::vector<InputSet>& calls, const RunO
   if (!json) {
     const std::string of_calls =
         calls.size() == 1 ? "of one call" : fmt::format("of all {} calls together", calls.size());
-    console.result(
-        wrap_text(fmt::format("{} repetitions {}{}, backend {}: {}; {:.1f} calls per second", timing.runs,
-                              of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
-                              report.at("backend").get<std::string>(), describe_timing(timing), per_second),
-                  kColumns));
+    console.result(wrap_text(
+        fmt::format("{} {}{}, backend {}: {}; {:.1f} calls per second", counted(timing.runs, "repetition"),
+                    of_calls, !session.state_names().empty() ? ", each from a reset state" : "",
+                    report.at("backend").get<std::string>(), describe_timing(timing), per_second),
+        kColumns));
   }
   report["repeat"] = timing.runs;
   report["calls_per_repetition"] = calls.size();
@@ -185,10 +186,9 @@ void say_what_may_differ(const CompiledGraph& compiled, const std::vector<c10::I
 }
 
 void run_model(const RunOptions& options, const CommonOptions& common, Console& console) {
-  std::vector<std::string> written = options.outputs;
-  written.push_back(options.profile.trace_path);
-  for (const std::string& path : written)
-    require_writable({path, options.force}, {options.runner.model.path, options.inputs.files});
+  const FilesRead read{options.runner.model.path, options.inputs.files};
+  for (const std::string& path : options.outputs) require_writable({path, options.force, true}, read);
+  require_writable({options.profile.trace_path, options.force}, read);
   check_passes(options.runner.disabled_passes);
   Runner runner = make_runner(options.runner, console);
   require_compiled(options, runner);
@@ -251,7 +251,7 @@ void add_run(CLI::App& app, CommandLine& line) {
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--duration", options->duration, "The same for so many seconds, at least once")
       ->type_name("SECONDS")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command->add_flag("--profile", options->profile.tables,
                     "Then time each step of the first call: tables by layer and by step,\n"
                     "bytes moved, share of what this machine could do (--backend halftone)");

@@ -17,6 +17,7 @@
 #include "common/scheme_options.h"
 #include "halftone/base/error.h"
 #include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/modules.h"
 #include "tune_files.h"
@@ -188,8 +189,8 @@ bool breaks_budget(const TuneRequest& options, const TuneReport& report) {
 }
 
 int tune(const TuneRequest& options, const CommonOptions& common, Console& console) {
-  for (const std::string& path : {options.output.path, options.report})
-    require_writable({path, options.output.force}, {options.model.path, options.inputs.files});
+  for (const OutputOptions& output : {options.output, {options.report, options.output.force}})
+    require_writable(output, {options.model.path, options.inputs.files});
   const Strategy strategy = strategy_by_name(
       options.strategy,
       {.budget_ms = options.budget_ms, .minimum = options.min_cosine, .candidate = options.candidate});
@@ -252,14 +253,14 @@ void show_cache(const TuneRequest& options, const CommonOptions& common, Console
                                  {"disturbed", Align::kRight}},
                                 rows, kColumns) +
                    "\n");
-  console.result(wrap_text(fmt::format("{} tunings in {}", entries.size(), folder), kColumns));
+  console.result(wrap_text(fmt::format("{} in {}", counted(entries.size(), "tuning"), folder), kColumns));
 }
 
 void clear_cache(const TuneRequest& options, const CommonOptions& common, Console& console) {
   const std::string folder = cache_of(options);
   const size_t removed = clear_tune_cache(folder);
   if (common.json) return console.result(Json{{"cache", folder}, {"removed", removed}}.dump() + "\n");
-  console.result(wrap_text(fmt::format("{} tunings removed from {}", removed, folder), kColumns));
+  console.result(wrap_text(fmt::format("{} removed from {}", counted(removed, "tuning"), folder), kColumns));
 }
 
 void add_choices(CLI::App& command, TuneRequest& options) {
@@ -285,7 +286,7 @@ void add_choices(CLI::App& command, TuneRequest& options) {
       ->type_name("NAME");
   command.add_option("--budget-ms", options.budget_ms, "Longest call, for latency-budget and size")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command
       .add_option("--min-cosine", options.min_cosine,
                   fmt::format("Least cosine to eager's outputs; others are dropped (default: {:g})",
@@ -301,7 +302,7 @@ void add_effort(CLI::App& command, TuneRequest& options) {
   command.add_option("--time-limit", options.time_limit, "Seconds for everything")
       ->type_name("S")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_flag("--isolate", options.isolate,
                    "Try each candidate in a process of its own first: one that crashes is\n"
                    "a row of the table");

@@ -13,6 +13,7 @@
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 
 namespace halftone::cli {
@@ -109,7 +110,7 @@ std::string describe_backend(const CheckpointInfo& info) {
 std::string quantized_layers(const CheckpointInfo& info) {
   const size_t count = info.configs.size() + info.static_int8_layers;
   return fmt::format(
-      "{} quantized layer{}{}", count, count == 1 ? "" : "s",
+      "{}{}", counted(count, "quantized layer"),
       info.static_int8_layers > 0 ? fmt::format(" ({} static int8)", info.static_int8_layers) : "");
 }
 
@@ -122,9 +123,9 @@ std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
   text +=
       fmt::format("  format    .ht version {}, written by {}{}\n", info.version, printable(info.written_by),
                   info.needs.empty() ? "" : fmt::format(", needs Halftone ≥ {}", printable(info.needs)));
-  text += fmt::format("  holds     a {}: {} tensors, {}, {}\n", printable(info.kind),
-                      with_commas(static_cast<int64_t>(info.tensors)), quantized_layers(info),
-                      describe_bytes(info.bytes));
+  text += fmt::format("  holds     a {}: {} tensor{}, {}, {}\n", printable(info.kind),
+                      with_commas(static_cast<int64_t>(info.tensors)), info.tensors == 1 ? "" : "s",
+                      quantized_layers(info), describe_bytes(info.bytes));
   text += describe_backend(info);
   const std::string chunks =
       info.chunks == 0 ? "" : fmt::format(", and a checksum of every 4 MiB ({} in all)", info.chunks);

@@ -2,6 +2,7 @@
 // Text from files in messages and terminals.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -15,5 +16,11 @@ inline constexpr size_t kLongestMessage = 4000;
 /// kLongestMessage bytes "… (N more bytes)". Errors of loading, findings, log lines and the messages of the
 /// command line pass through it.
 std::string bounded_message(std::string_view text);
+
+/// "1 call", "2 calls".
+template <std::integral Count>
+std::string counted(Count count, std::string_view what) {
+  return std::to_string(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
 
 }  // namespace halftone

@@ -20,9 +20,12 @@
 //    `drop_ratio` with that probability; after three rounds already, one that is twice that slow in every
 //    run.
 // 7. Other programs: each turn is watched. If another program had the processor, the turn is repeated, and
-//    after four of them the round is *disturbed*: its times are dropped, and it is run again while the time
-//    budget lasts. Fewer than six undisturbed rounds (or than `min_rounds`, if those are fewer) say
-//    nothing: the machine is too busy.
+//    after four of them (short turns: as many as fit into 100 ms, at most 64) the round is *disturbed*: its
+//    times are dropped, and it is run again while the time budget lasts. The machine is *too busy*, and nothing
+//    is said, if fewer than six rounds were undisturbed (or than `min_rounds`, if those are fewer), or if most
+//    were disturbed and one candidate may, by its interval, be faster than the leader by more than 10 %.
+//    Beside programs that are always busy short runs can be measured all the same, in the moments in which
+//    nothing else runs; long ones cannot.
 #pragma once
 
 #include <functional>

@@ -7,6 +7,7 @@
 #include "bench/results/row_key.h"
 #include "bench/results/text.h"
 #include "halftone/bench/results.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 
 namespace halftone {
@@ -179,9 +180,9 @@ std::string BenchCheck::text() const {
   const std::string_view verdict = exit_code() == 0   ? "as expected"
                                    : exit_code() == 3 ? "expectations are out of date"
                                                       : "worse than expected";
-  return text + fmt::format("{}: {} compared, {} regressions, {} out of date, {} notes\n", verdict, compared,
-                            count(BenchSeverity::kRegression), count(BenchSeverity::kOutdated),
-                            count(BenchSeverity::kNote));
+  return text + fmt::format("{}: {} compared, {}, {} out of date, {}\n", verdict, compared,
+                            counted(count(BenchSeverity::kRegression), "regression"),
+                            count(BenchSeverity::kOutdated), counted(count(BenchSeverity::kNote), "note"));
 }
 
 std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected, std::span<const BenchRow> now,

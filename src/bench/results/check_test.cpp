@@ -111,7 +111,7 @@ TEST(BenchCheck, NamesMissingNewAndDuplicateModels) {
   EXPECT_EQ(result.findings[0].model, "a, batch 8, inference, int8dynamic, halftone");
   EXPECT_EQ(result.exit_code(), 1);
   EXPECT_THAT(result.text(),
-              HasSubstr("worse than expected: 1 compared, 1 regressions, 0 out of date, 2 notes"));
+              HasSubstr("worse than expected: 1 compared, 1 regression, 0 out of date, 2 notes"));
   result = check_bench(expected, now, {.partial = true});
   EXPECT_EQ(kinds(result), (std::vector{Kind::kNew, Kind::kDuplicate}));
   EXPECT_EQ(result.exit_code(), 0);
@@ -186,10 +186,12 @@ TEST(DescribeBench, SpeedUpsHaveTheirIntervalAndCount) {
   std::vector<BenchRow> rows = {full_row("a"), full_row("b")};
   rows[1].speedup_high = std::nullopt;
   rows[1].rounds = 3;
+  rows[1].abs_latency = 0.0021;  // of a model of microseconds two decimals would be nothing
   const std::string text = describe_bench(rows);
   EXPECT_THAT(text, testing::HasSubstr("1.75x ±0.05"));
   EXPECT_THAT(text, testing::HasSubstr("1.75x ±?"));
   EXPECT_THAT(text, testing::HasSubstr("median of 3 to 40 rounds"));
+  EXPECT_THAT(text, testing::HasSubstr("  0.00210  "));
 }
 
 }  // namespace

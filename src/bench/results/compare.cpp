@@ -7,6 +7,7 @@
 #include "bench/results/row_key.h"
 #include "bench/results/text.h"
 #include "halftone/bench/results.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 
 namespace halftone {
@@ -42,6 +43,11 @@ std::string way_of(const BenchRow& row) {
   return text;
 }
 
+/// Small models take microseconds: two decimals would leave nothing of them.
+std::string milliseconds(const std::optional<double>& ms) {
+  return fixed(ms, ms && *ms < 0.1 ? 5 : ms && *ms < 10 ? 3 : 2);
+}
+
 Row compared_row(const BenchRow& a, const BenchRow& b) {
   return {terminal_text(b.name),
           fmt::to_string(b.batch_size),
@@ -50,8 +56,8 @@ Row compared_row(const BenchRow& a, const BenchRow& b) {
           fixed(a.speedup, 3, "x"),
           fixed(b.speedup, 3, "x"),
           change(a.speedup, b.speedup),
-          fixed(a.abs_latency, 2),
-          fixed(b.abs_latency, 2),
+          milliseconds(a.abs_latency),
+          milliseconds(b.abs_latency),
           change(a.abs_latency, b.abs_latency)};
 }
 
@@ -130,8 +136,9 @@ std::string rounds_of(std::span<const BenchRow> rows) {
     most = std::max(most, *row.rounds);
   }
   if (most == 0) return "";
-  const std::string count = fewest == most ? fmt::to_string(most) : fmt::format("{} to {}", fewest, most);
-  return fmt::format("speed-up: median of {} rounds, ± the 95 % interval\n", count);
+  const std::string count =
+      fewest == most ? counted(most, "round") : fmt::format("{} to {}", fewest, counted(most, "round"));
+  return fmt::format("speed-up: median of {}, ± the 95 % interval\n", count);
 }
 
 }  // namespace
@@ -180,7 +187,7 @@ std::string describe_bench(std::span<const BenchRow> rows, int width) {
   std::vector<Row> lines;
   for (const BenchRow& row : rows) {
     lines.push_back({terminal_text(row.name), fmt::to_string(row.batch_size), way_of(row), accuracy_of(row),
-                     speedup_of(row), fixed(row.abs_latency, 2), fixed(row.cosine, 5),
+                     speedup_of(row), milliseconds(row.abs_latency), fixed(row.cosine, 5),
                      row.bytes ? describe_bytes(*row.bytes) : "-", fixed(row.compilation_latency, 1)});
     if (unsupported) lines.back().push_back(row.unsupported_ops ? fmt::to_string(*row.unsupported_ops) : "-");
   }

@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "bench/run/job.h"
 #include "halftone/bench/bench.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 namespace {
@@ -51,7 +52,8 @@ void keep_matching(std::vector<std::string>& models, const char* role, const std
     fail(ErrorCode::kInvalidArgument, "{} \"{}\" is no regular expression: {}", role, pattern, error.what());
   }
   if (matched == 0)
-    fail(ErrorCode::kInvalidArgument, "{} \"{}\" matches none of the {} models", role, pattern, before);
+    fail(ErrorCode::kInvalidArgument, "{} \"{}\" matches none of the {}", role, pattern,
+         counted(before, "model"));
 }
 
 int partition_number(std::string_view digits, std::string_view text) {

@@ -5,6 +5,9 @@
 #include "base/errors.h"
 #include "graph/aten/dtype_text.h"
 #include "graph/operators/operands.h"
+#include "graph/dtype_text.h"
+#include "graph/operands.h"
+#include "halftone/cli/message.h"
 #include "halftone/graph/check_inputs.h"
 
 namespace halftone {
@@ -34,7 +37,7 @@ InputCheck::InputCheck(const GraphModule& module) : ranges_(module.ranges), guar
 
 SymbolBindings InputCheck::check(const std::vector<c10::IValue>& inputs) const {
   if (inputs.size() != expected_.size()) {
-    fail(ErrorCode::kGuard, "the model takes {} inputs, {} were given", expected_.size(), inputs.size());
+    fail(ErrorCode::kGuard, "the model takes {}, not {}", counted(expected_.size(), "input"), inputs.size());
   }
   SymbolBindings bindings;
   std::vector<Pending> pending;

@@ -11,6 +11,12 @@
 #include "graph/operators/operands.h"
 #include "graph/operators/sym_ops.h"
 #include "graph/run/subgraph_ops.h"
+#include "graph/operand_guards.h"
+#include "graph/operands.h"
+#include "graph/subgraph_ops.h"
+#include "graph/sym_ops.h"
+#include "graph/torch_errors.h"
+#include "halftone/cli/message.h"
 
 namespace halftone {
 
@@ -254,7 +260,7 @@ Interpreter::~Interpreter() = default;
 
 std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs, const NodeHook* hook) const {
   if (inputs.size() != graph_->inputs().size()) {
-    fail(ErrorCode::kInvalidArgument, "the graph takes {} inputs, {} were given", graph_->inputs().size(),
+    fail(ErrorCode::kInvalidArgument, "the graph takes {}, not {}", counted(graph_->inputs().size(), "input"),
          inputs.size());
   }
   Frame frame(register_count_, std::move(inputs), input_is_used_);

@@ -193,7 +193,7 @@ graph(%xs: user "xs" f32[5, 3], %init: user "init" f32[3]) {
 TEST(Interpreter, RefusesAWrongNumberOfInputs) {
   EXPECT_THAT(message_of(ErrorCode::kInvalidArgument,
                          [] { run_text("graph(%x: user \"x\" f32[2]) { return %x }", {}); }),
-              HasSubstr("takes 1 inputs, 0 were given"));
+              HasSubstr("takes 1 input, not 0"));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // convert(): the prepared model as a reference graph with explicit quantize and dequantize nodes.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <unordered_map>
@@ -202,8 +203,13 @@ class Converter {
         continue;
       report_.float_operations.push_back(
           {fused_op->output()->name(), fused_op->root->target(), fused_op->layer,
-           owner != owners.end() ? owner->second->info.reason : "no pattern of the backend config takes it"});
+           owner != owners.end() ? owner->second->info.reason : no_pattern(fused_op->names)});
     }
+  }
+
+  /// With the names that a pattern could have: a linear inside of another module is no torch.nn.Linear.
+  static std::string no_pattern(const std::vector<std::string>& names) {
+    return fmt::format("no pattern of the backend config takes {}", fmt::join(names, " or "));
   }
 
   const PtqState& state_;

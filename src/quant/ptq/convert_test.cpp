@@ -143,6 +143,24 @@ TEST(PtqConvert, AReshapeOfFloatsPassesThemOn) {
   EXPECT_NE(result.module->graph().try_value("v_q"), nullptr);
   ASSERT_EQ(result.report.float_operations.size(), 1U);
   EXPECT_EQ(result.report.float_operations[0].reason, "its operand stays float");
+  EXPECT_THAT(result.report.to_text(), HasSubstr("Matched, and not quantized\n"));
+  EXPECT_THAT(result.report.to_text(), HasSubstr("Tensor.reshape (its operand stays float)"));
+}
+
+TEST(PtqConvert, WhatNoPatternTakesIsSaidWithItsNames) {
+  const auto model = module_from_text(
+      R"(graph(%w: parameter "fc.weight" f32[2, 4], %x: user "x" f32[1, 4]) {
+           %s: f32[1, 4] = aten::cumsum(%x, 1)
+           %y: f32[1, 2] = aten::linear(%s, %w)  @ "fc" "torch.nn.modules.linear.Linear"
+           return %y
+         })",
+      {{"fc.weight", at::ones({2, 4})}});
+  PreparedModel prepared = prepare(*model, default_qconfig_mapping("x86"), {at::ones({1, 4})});
+  prepared.calibrate({at::ones({1, 4})});
+  const ConvertResult result = convert(prepared);
+  ASSERT_EQ(result.report.float_operations.size(), 1U);
+  EXPECT_THAT(result.report.float_operations[0].reason,
+              AllOf(HasSubstr("no pattern of the backend config takes "), HasSubstr("aten::cumsum")));
 }
 
 TEST(PtqConvert, DynamicSchemesNeedNoCalibration) {

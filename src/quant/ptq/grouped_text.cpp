@@ -39,8 +39,4 @@ std::string place_name(const std::string& layer, const std::string& node) {
   return layer.empty() ? "%" + node : layer;
 }
 
-std::string counted(size_t count, const std::string& what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
-}
-
 }  // namespace halftone::ptq

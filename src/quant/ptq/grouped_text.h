@@ -16,7 +16,4 @@ std::string places_table(const Places& places);
 /// The layer, or "%node" if there is none.
 std::string place_name(const std::string& layer, const std::string& node);
 
-/// "1 operation", "3 operations".
-std::string counted(size_t count, const std::string& what);
-
 }  // namespace halftone::ptq

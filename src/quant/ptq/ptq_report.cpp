@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "halftone/cli/message.h"
 #include "halftone/ptq/ptq.h"
 #include "quant/ptq/grouped_text.h"
 #include "quant/qconfig/observer_json.h"
@@ -59,19 +60,23 @@ std::string PtqReport::to_json() const {
 }
 
 std::string PtqReport::to_text() const {
-  ptq::Places by_pattern, by_reason;
+  ptq::Places by_pattern, left, by_reason;
   for (const MatchedPattern& match : patterns) {
+    const std::string place = ptq::place_name(match.layer, match.nodes.back());
     if (match.quantized)
-      by_pattern[match.pattern].push_back(ptq::place_name(match.layer, match.nodes.back()));
+      by_pattern[match.pattern].push_back(place);
+    else
+      left[fmt::format("{} ({})", match.pattern, match.reason)].push_back(place);
   }
   for (const FloatOperation& each : float_operations)
     by_reason[fmt::format("{} ({})", each.op, each.reason)].push_back(ptq::place_name(each.layer, each.node));
   std::string text =
-      fmt::format("{} of {} quantized", quantized(), ptq::counted(patterns.size(), "matched pattern"));
-  if (!folded.empty()) text += fmt::format(", {} folded", ptq::counted(folded.size(), "batch norm"));
+      fmt::format("{} of {} quantized", quantized(), counted(patterns.size(), "matched pattern"));
+  if (!folded.empty()) text += fmt::format(", {} folded", counted(folded.size(), "batch norm"));
   text += "\n" + ptq::places_table(by_pattern);
+  if (!left.empty()) text += "\nMatched, and not quantized\n" + ptq::places_table(left);
   if (!by_reason.empty())
-    text += "\nNot quantized: " + ptq::counted(float_operations.size(), "operation") + "\n" +
+    text += "\nNot quantized: " + counted(float_operations.size(), "operation") + "\n" +
             ptq::places_table(by_reason);
   return text;
 }

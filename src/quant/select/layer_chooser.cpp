@@ -7,6 +7,7 @@
 
 #include "base/errors.h"
 #include "base/nearest.h"
+#include "halftone/cli/message.h"
 #include "halftone/quant/weight_format.h"
 #include "quant/select/left_alone.h"
 
@@ -163,8 +164,8 @@ void LayerChooser::finish(const std::vector<LeftAlone>& left_alone) const {
   for (const Pattern& pattern : overrides_) patterns.push_back(&pattern);
   for (const Pattern* pattern : patterns) {
     if (pattern->matched) continue;
-    fail(ErrorCode::kInvalidArgument, "{} pattern \"{}\" matches none of the {} layers{}. They are:{}",
-         pattern->role, pattern->text, names_.size(), did_you_mean(pattern->text, names_),
+    fail(ErrorCode::kInvalidArgument, "{} pattern \"{}\" matches none of the {}{}. They are:{}",
+         pattern->role, pattern->text, counted(names_.size(), "layer"), did_you_mean(pattern->text, names_),
          list_lines(names_));
   }
   if (!refused_.empty()) {

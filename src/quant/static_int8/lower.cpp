@@ -9,6 +9,7 @@
 #include "graph/rewrite/run_rewrite.h"
 #include "graph/rewrite/unused_inputs.h"
 #include "graph/run/mutation.h"
+#include "halftone/cli/message.h"
 #include "quant/ptq/grouped_text.h"
 #include "quant/static_int8/operators.h"
 #include "quant/static_int8/rewrites.h"
@@ -112,7 +113,7 @@ std::string LowerReport::to_text() const {
   for (const KeptInFloat& node : kept)
     by_reason[fmt::format("{} ({})", node.target, node.reason)].push_back(
         ptq::place_name(node.layer, node.node));
-  return text + "\nFloat between quantize and dequantize: " + ptq::counted(kept.size(), "node") + "\n" +
+  return text + "\nFloat between quantize and dequantize: " + counted(kept.size(), "node") + "\n" +
          ptq::places_table(by_reason);
 }
 

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "halftone/cli/message.h"
+
 namespace halftone::aq {
 namespace {
 
@@ -59,13 +61,14 @@ void run_shape(const PlanInput& input, const std::vector<std::shared_ptr<PlanCan
 
 /// Why fp32 is kept before `run`; empty: it is not.
 std::string why_lost(const AutoquantRun& run, double fp32_ms, double layer_gain_ms) {
-  const std::string numbers = fmt::format("{:.3f} of fp32's time, {:.3f} to {:.3f} after {} rounds",
-                                          run.relative, run.relative_low, run.relative_high, run.rounds);
+  const std::string numbers = fmt::format("{:.3f} of fp32's time, {:.3f} to {:.3f} after {}", run.relative,
+                                          run.relative_low, run.relative_high, counted(run.rounds, "round"));
   const double gain_ms = fp32_ms - run.milliseconds;
   if (run.rounds == 0) return "it could not be measured";
   if (!run.holds) return "it is not within the accuracy budget";
   if (run.relative >= 1) return fmt::format("it is not faster: {}", numbers);
-  if (run.relative_high == 0) return fmt::format("it was not measured long enough: {} rounds", run.rounds);
+  if (run.relative_high == 0)
+    return fmt::format("it was not measured long enough: {}", counted(run.rounds, "round"));
   if (!(run.relative_high < 1)) return fmt::format("it is not surely faster: {}", numbers);
   if (run.relative >= kFinalMinGain) return fmt::format("it gains less than 1 %: {}", numbers);
   if (gain_ms < kFinalMinGainMs)

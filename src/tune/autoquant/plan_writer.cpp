@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "graph/ir/text_names.h"
+#include "graph/text_names.h"
+#include "halftone/cli/message.h"
 
 namespace halftone::aq {
 namespace {
@@ -135,7 +137,8 @@ class PlanWriter {
       plan_.notes.push_back(fmt::format("The time limit of {} s left no time for a part of the planning.",
                                         input_.options.time_limit));
     if (!input_.unseen.empty())
-      plan_.notes.push_back(fmt::format("{} layers were not seen in calibration.", input_.unseen.size()));
+      plan_.notes.push_back(
+          fmt::format("Not seen in calibration: {}.", counted(input_.unseen.size(), "layer")));
     plan_.notes.push_back(fmt::format(
         "Of {} different layers (those that are alike count once) {} were measured for this plan.",
         costs_.problems, costs_.measured));

@@ -4,6 +4,8 @@
 #include <algorithm>
 
 #include "archive/bytes/terminal_text.h"
+#include "archive/terminal_text.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/autoquant_plan.h"
 #include "tune/report/report_text.h"
@@ -122,15 +124,16 @@ std::string runs_table(const std::vector<AutoquantRun>& runs) {
 std::string AutoquantPlan::to_text() const {
   std::string text;
   if (!model.empty() || !cpu.empty())
-    text += plan_line(fmt::format("{}, {} threads, {}, {}, halftone {}, {}", model, threads, cpu, isa,
-                                  version, measured_at));
+    text += plan_line(fmt::format("{}, {}, {}, {}, halftone {}, {}", model, counted(threads, "thread"), cpu,
+                                  isa, version, measured_at));
   text += layers_table(layers);
   if (!runs.empty()) text += "\n" + runs_table(runs);
   text += "\n";
   for (const std::string& note : notes) text += plan_line(note);
   const auto taken =
       std::ranges::count_if(layers, [](const AutoquantLayer& layer) { return layer.choice != "fp32"; });
-  text += plan_line(fmt::format("{} of {} layers get a scheme, the others stay fp32", taken, layers.size()));
+  text += plan_line(
+      fmt::format("{} of {} with a scheme, the rest in fp32", taken, counted(layers.size(), "layer")));
   if (cosine != 0)
     text += plan_line(
         fmt::format("least cosine of the model's results {:.5f}, asked for {}", cosine, min_cosine));

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "tune/other_programs.h"
+
 namespace halftone {
 namespace {
 
@@ -23,7 +25,9 @@ constexpr double kSlowProbe = 1.3;
 // Threads that sleep need some time to begin; one that is kept from its processor loses a millisecond or
 // more.
 constexpr double kLateMs = 0.4;
-// Of one processor. Two ticks are lost or found at the ends of a moment.
+// Of one processor, in a turn.
+constexpr double kTurnShare = 0.05;
+// Of one processor, in a moment. Two ticks are lost or found at its ends.
 constexpr double kOthersShare = 0.2;
 constexpr double kMomentMs = 250;
 // The best of the last ones and not of all: clocks go down when a machine gets warm.
@@ -80,6 +84,34 @@ double others_ms() {
 
 class Watch {
  public:
+  Watch() {
+    for (size_t i = 0; i < kProbesKept / 2; ++i) is_slow();
+    others_.look();  // who was busy during the probes
+  }
+
+  /// Before a turn; what it returns is for was_disturbed().
+  double begin_turn() {
+    if (ms_since(looked_) > kMomentMs) {
+      others_.look();
+      looked_ = WatchClock::now();
+    }
+    began_ = WatchClock::now();
+    return others_.busy_ms();
+  }
+
+  bool was_disturbed(double busy_before) {
+    const double busy = others_.busy_ms() - busy_before;
+    const bool shared = busy > kTurnShare * ms_since(began_);
+    const bool slow = is_slow();
+    return unknown_ran() || slow || shared;
+  }
+
+ private:
+  struct Moment {
+    double at = 0;
+    double unknown = 0;  ///< ms
+  };
+
   bool is_slow() {
     const ProbeTime time = probe_machine();
     chains_.push_back(time.chain);
@@ -88,22 +120,21 @@ class Watch {
     return time.chain > kSlowProbe * best || time.late > kLateMs;
   }
 
-  /// Whether others used the processors in the last moments. The system counts in ticks of 10 ms, so that a
-  /// moment is many of them.
-  bool others_ran() {
-    const Moment now{ms_since(start_), others_ms()};
+  /// Whether the processors were used by others than those whose clocks are read: programs of other
+  /// containers, many short ones, the hypervisor. The system counts in ticks of 10 ms, so that a moment is
+  /// many of them.
+  bool unknown_ran() {
+    const Moment now{ms_since(start_), others_ms() - others_.busy_ms()};
     while (moments_.size() > 1 && moments_[1].at <= now.at - kMomentMs) moments_.pop_front();
     moments_.push_back(now);
-    const double took = now.at - moments_.front().at;
-    return took >= kMomentMs && now.others - moments_.front().others > kOthersShare * took;
+    const double took = std::max(now.at - moments_.front().at, kMomentMs);
+    return now.unknown - moments_.front().unknown > kOthersShare * took;
   }
 
- private:
-  struct Moment {
-    double at = 0;
-    double others = 0;
-  };
   WatchClock::time_point start_ = WatchClock::now();
+  WatchClock::time_point looked_ = start_;
+  WatchClock::time_point began_ = start_;
+  OtherPrograms others_;
   std::deque<double> chains_;
   std::deque<Moment> moments_;
 };
@@ -119,12 +150,8 @@ MachineWatch watch_this_machine() {
   if (!machine_is_watched()) return {};
   if (wanted_watch() == "always") return [] { return [] { return true; }; };
   const auto watch = std::make_shared<Watch>();
-  for (size_t i = 0; i < kProbesKept / 2; ++i) watch->is_slow();
   return [watch]() -> std::function<bool()> {
-    return [watch] {
-      const bool slow = watch->is_slow();
-      return watch->others_ran() || slow;
-    };
+    return [watch, busy = watch->begin_turn()] { return watch->was_disturbed(busy); };
   };
 }
 

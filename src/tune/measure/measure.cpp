@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "tune/measure/machine_watch.h"
+#include "halftone/cli/message.h"
+#include "tune/machine_watch.h"
 
 namespace halftone {
 namespace {
@@ -30,11 +32,17 @@ constexpr int kLongWarmUp = 2;
 constexpr double kSettled = 0.95;
 // One round may be a hiccup of the machine; three are not.
 constexpr int kEarlyRounds = 3;
-// A turn that was disturbed is made again, unless it is long: then most of its time was its own.
+// A turn that was disturbed is made again, unless it is long: then most of its time was its own. Beside
+// programs that are always busy only short turns can be undisturbed, between two time slices, and only some of
+// them: these are tried more often, for as long as a few slices take.
 constexpr int kTurnTries = 4;
+constexpr int kMaxTurnTries = 64;
+constexpr double kTriesMs = 100;
 constexpr double kLongTurnMs = 250;
 // What an interval of a median needs.
 constexpr int kFewestQuiet = 6;
+// Where most rounds were disturbed, those that are left must tell candidates apart that differ by this.
+constexpr double kWorthKnowing = 1.1;
 
 double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -74,8 +82,8 @@ class MeasuringRun {
       }
     }
     result_.seconds = spent();
-    look_at_disturbance();
     summarize();
+    look_at_disturbance();
     return std::move(result_);
   }
 
@@ -126,17 +134,23 @@ class MeasuringRun {
   /// Milliseconds, and whether the run was undisturbed.
   std::pair<double, bool> timed_runs(size_t i) const {
     const TimedCandidate& timed_candidate = timed_candidates_[i];
+    const std::function<bool()> disturbed = options_.watch ? options_.watch() : nullptr;
     if (first_[i] < kShortMs) run_once(timed_candidate);
     const int repeats =
         static_cast<int>(std::clamp(kTurnMs / std::max(first_[i], 1e-6), 1.0, double{kMaxRepeats}));
-    const std::function<bool()> disturbed = options_.watch ? options_.watch() : nullptr;
     double sum = 0;
     for (int k = 0; k < repeats; ++k) sum += run_once(timed_candidate);
     return {sum / repeats, !disturbed || !disturbed()};
   }
 
+  int tries_of(size_t i) const {
+    if (first_[i] > kLongTurnMs) return 1;
+    const double turn_ms = first_[i] + std::max(first_[i], kTurnMs);
+    return static_cast<int>(std::clamp(kTriesMs / turn_ms, double{kTurnTries}, double{kMaxTurnTries}));
+  }
+
   void turn(size_t i) {
-    const int tries = first_[i] > kLongTurnMs ? 1 : kTurnTries;
+    const int tries = tries_of(i);
     bool quiet = false;
     for (int k = 0; k < tries && !quiet; ++k) std::tie(now_[i], quiet) = timed_runs(i);
     round_is_quiet_ = round_is_quiet_ && quiet;
@@ -147,7 +161,8 @@ class MeasuringRun {
     const auto turns = static_cast<size_t>(result_.rounds + result_.disturbed);
     now_.assign(count, std::nullopt);
     round_is_quiet_ = true;
-    for (size_t k = 0; k < count; ++k) {
+    // A round with a disturbed turn is dropped: the turns after it would be for nothing.
+    for (size_t k = 0; k < count && round_is_quiet_; ++k) {
       const size_t i = (k + turns) % count;
       if (in_[i]) attempt(i, [&] { turn(i); });
     }
@@ -160,9 +175,21 @@ class MeasuringRun {
   }
 
   void look_at_disturbance() {
-    result_.too_busy = result_.disturbed > 0 && result_.rounds < std::min(kFewestQuiet, options_.min_rounds);
+    const bool too_few =
+        result_.disturbed > 0 && result_.rounds < std::min(kFewestQuiet, options_.min_rounds);
+    result_.too_busy = too_few || (result_.disturbed > result_.rounds && may_be_wrong());
     if (!result_.too_busy) return;
     for (size_t i = 0; i < timed_candidates_.size(); ++i) result_.rows[i].times = std::move(all_times_[i]);
+    summarize();
+  }
+
+  /// Whether one may be faster than the leader by more than what matters.
+  bool may_be_wrong() const {
+    for (size_t i = 0; i < timed_candidates_.size(); ++i) {
+      if (!in_[i] || timed_candidates_[i].brief) continue;
+      if (result_.rows[i].relative_interval.low * kWorthKnowing < 1) return true;
+    }
+    return false;
   }
 
   double share_done(double spent) const {
@@ -217,11 +244,11 @@ class MeasuringRun {
       const MeasuredTime& row = result_.rows[i];
       if (!in_[i] || row.times.empty() || leader == i || timed_candidates_[i].always) continue;
       if (timed_candidates_[i].brief && result_.rounds >= options_.min_rounds) {
-        leave(i, fmt::format("measured in {} rounds only", result_.rounds), false);
+        leave(i, fmt::format("measured in {} only", counted(result_.rounds, "round")), false);
       } else if (leader && options_.drop_ratio > 0 && hopeless(i)) {
         leave(i,
-              fmt::format("{:.2f} times the time of {} after {} round{}: not measured further", row.relative,
-                          result_.rows[*leader].name, result_.rounds, result_.rounds == 1 ? "" : "s"),
+              fmt::format("{:.2f} times the time of {} after {}: not measured further", row.relative,
+                          result_.rows[*leader].name, counted(result_.rounds, "round")),
               false);
       }
     }
@@ -256,10 +283,11 @@ class MeasuringRun {
 }  // namespace
 
 MachineBusy::MachineBusy(int disturbed, int rounds)
-    : Error(ErrorCode::kState,
-            fmt::format("this machine is too busy to say ({} of {} rounds disturbed): stop other programs, "
-                        "or give it a longer time limit",
-                        disturbed, rounds)) {}
+    : Error(
+          ErrorCode::kState,
+          fmt::format("this machine is too busy to say ({} of {} disturbed): stop other programs, or give it "
+                      "a longer time limit",
+                      disturbed, counted(rounds, "round"))) {}
 
 void require_quiet(const Measurements& measured) {
   if (measured.too_busy) throw MachineBusy(measured.disturbed, measured.disturbed + measured.rounds);

@@ -290,6 +290,47 @@ TEST(Measure, ADisturbedTurnIsMadeAgain) {
   for (const double each : result.rows[0].times) EXPECT_NEAR(each, 100, 1e-6);
 }
 
+// Beside programs that are always busy some turns lie between two of their time slices.
+TEST(Measure, ShortTurnsAreTriedMoreOften) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  bool busy = false;
+  int turns = 0;
+  options.watch = [&] {
+    busy = ++turns % 10 != 0;
+    return [&] { return busy; };
+  };
+  const auto cost = [&](double ms) { return [&busy, ms] { return busy ? 50 * ms : ms; }; };
+  const auto result =
+      measure({time.timed_candidate("a", cost(1)), time.timed_candidate("b", cost(2))}, options);
+  EXPECT_EQ(result.disturbed, 0);
+  EXPECT_EQ(result.rounds, 6);
+  EXPECT_NEAR(result.rows[1].relative, 2, 1e-6);
+  // A long one takes part of every slice: after four tries its round is dropped.
+  const auto slow = measure({time.timed_candidate("a", cost(100))}, options);
+  EXPECT_GT(slow.disturbed, 0);
+}
+
+TEST(Measure, ARoundEndsWithItsFirstDisturbedTurn) {
+  FakeTime time;
+  MeasureOptions options;
+  options.clock = time.clock();
+  options.seconds = 0;
+  options.watch = [] { return [] { return true; }; };
+  int runs = 0;
+  const auto counted = [&] {
+    ++runs;
+    return 200.0;
+  };
+  const auto result =
+      measure({time.timed_candidate("a", counted), time.timed_candidate("b", counted)}, options);
+  EXPECT_TRUE(result.too_busy);
+  EXPECT_EQ(result.disturbed, 6);
+  EXPECT_EQ(runs, 2 * 3 + 6 * 4);  // warm-up, then four tries of one candidate in each round
+}
+
 TEST(Measure, DisturbedRoundsAreDroppedAndMadeAgain) {
   FakeTime time;
   MeasureOptions options;
@@ -326,6 +367,30 @@ TEST(Measure, AMachineThatIsAlwaysBusyIsSaidToBe) {
     FAIL();
   } catch (const MachineBusy& error) {
     EXPECT_THAT(error.what(), HasSubstr(fmt::format("too busy to say ({0} of {0} rounds", result.disturbed)));
+  }
+}
+
+TEST(Measure, FewQuietRoundsMustTellTheLeaderFromTheOthers) {
+  for (const double noise : {0.01, 0.5}) {
+    FakeTime time;
+    std::mt19937 generator(7);
+    std::normal_distribution<double> draw(0, noise);
+    MeasureOptions options;
+    options.clock = time.clock();
+    options.seconds = 200;
+    options.max_rounds = 8;
+    bool busy = false;
+    int turns = 0;
+    options.watch = [&] {
+      busy = ++turns % 12 > 1;  // most rounds are lost
+      return [&] { return busy; };
+    };
+    const auto noisy = [&](double ms) { return [&, ms] { return ms * std::exp(draw(generator)); }; };
+    const auto result =
+        measure({time.timed_candidate("a", noisy(300)), time.timed_candidate("b", noisy(310))}, options);
+    ASSERT_GE(result.rounds, 6);
+    ASSERT_GT(result.disturbed, result.rounds);
+    EXPECT_EQ(result.too_busy, noise > 0.1);
   }
 }
 

@@ -17,6 +17,9 @@
 #include "halftone/cli/kernels.h"
 #include "tune/measure/machine.h"
 #include "tune/report/report_json.h"
+#include "halftone/cli/message.h"
+#include "tune/machine.h"
+#include "tune/report_json.h"
 
 namespace halftone {
 namespace {
@@ -78,8 +81,8 @@ TuneCacheEntry entry_of(const std::filesystem::path& path) {
   TuneCacheEntry entry{name, report.measured_at, report.model};
   for (const SampleShape& shape : report.shapes)
     entry.shapes += (entry.shapes.empty() ? "" : ", ") + shape.label();
-  entry.machine =
-      fmt::format("{}, {}, {} threads, halftone {}", report.cpu, report.isa, report.threads, report.version);
+  entry.machine = fmt::format("{}, {}, {}, halftone {}", report.cpu, report.isa,
+                              counted(report.threads, "thread"), report.version);
   entry.candidates = report.candidates.size();
   entry.rounds = report.rounds;
   entry.disturbed = report.disturbed;

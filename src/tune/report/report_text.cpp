@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/report.h"
 
@@ -98,14 +99,14 @@ std::string ranges_text(const std::vector<SampleRange>& ranges) {
 }
 
 std::string TuneReport::to_text() const {
-  std::string text = wrap_text(fmt::format("{}, strategy {}, {} threads, {}, {}, halftone {}", model,
-                                           strategy, threads, cpu, isa, version),
+  std::string text = wrap_text(fmt::format("{}, strategy {}, {}, {}, {}, halftone {}", model, strategy,
+                                           counted(threads, "thread"), cpu, isa, version),
                                kReportWidth);
   text += shapes_line(shapes);
-  text += wrap_text(fmt::format("validated against eager on {} sample{}{}; least cosine {}", held_out,
-                                held_out == 1 ? "" : "s",
-                                synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
-                    kReportWidth);
+  text +=
+      wrap_text(fmt::format("validated against eager on {}{}; least cosine {}", counted(held_out, "sample"),
+                            synthetic > 0 ? fmt::format(" ({} made up)", synthetic) : "", min_cosine),
+                kReportWidth);
   std::vector<Row> rows;
   for (const CandidateReport& row : candidates) add_rows(rows, row, shapes);
   text += "\n";

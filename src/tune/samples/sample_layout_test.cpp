@@ -179,7 +179,9 @@ TEST(FlatInputs, GoThereAndBack) {
   const std::vector<c10::IValue> flat = flat_inputs(*model, sample);
   ASSERT_EQ(flat.size(), 1U);
   EXPECT_TRUE(sample_from_flat(*model, flat).args.at(0).toTensor().is_same(sample.args[0].toTensor()));
-  expect_error(ErrorCode::kInvalidArgument, {"takes 1 inputs, 2"}, [&] { sample_from_flat(*model, {1, 2}); });
+  expect_error(ErrorCode::kInvalidArgument, {"takes 1 input, not 2"}, [&] {
+    sample_from_flat(*model, {1, 2});
+  });
 }
 
 }  // namespace

@@ -15,6 +15,9 @@
 #include "capture/module/trace.h"
 #include "graph/run/graph_call.h"
 #include "tune/samples/sample_layout.h"
+#include "graph/graph_call.h"
+#include "halftone/cli/message.h"
+#include "tune/sample_layout.h"
 
 namespace halftone {
 namespace {
@@ -105,8 +108,8 @@ Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue
   const CallSpec& call = module.call_spec();
   const size_t positional = call.args.leaf_count();
   if (inputs.size() != positional + call.kwargs.leaf_count()) {
-    fail(ErrorCode::kInvalidArgument, "{}: takes {} inputs, {} were given", module.name,
-         positional + call.kwargs.leaf_count(), inputs.size());
+    fail(ErrorCode::kInvalidArgument, "{}: takes {}, not {}", module.name,
+         counted(positional + call.kwargs.leaf_count(), "input"), inputs.size());
   }
   const auto middle = inputs.begin() + static_cast<ptrdiff_t>(positional);
   Sample sample;

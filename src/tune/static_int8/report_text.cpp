@@ -62,7 +62,8 @@ std::string StaticInt8Result::to_json() const {
                               {"pattern", error.pattern},
                               {"value", error.value},
                               {"cosine", error.cosine},
-                              {"noise_db", error.noise_db}});
+                              {"snr_db", -error.noise_db},
+                              {"noise_db", error.noise_db}});  // the older name, with the other sign
   return json.dump(-1, ' ', false, StaticJson::error_handler_t::replace);
 }
 

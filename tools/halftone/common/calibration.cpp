@@ -33,7 +33,7 @@ std::optional<CallSize> call_size(const GraphModule& module, int64_t asked) {
       size.entries = std::max<int64_t>(1, module.sample_inputs[i].toTensor().size(0));
     if (asked > 0 && size.fixed && asked != size.entries) {
       throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("--batch {}: this model takes {} entries of '{}' a call, no others", asked,
+                  fmt::format("--batch {}: this model takes calls of {} (of '{}'), no others", asked,
                               size.entries, inputs[i]->target));
     }
     if (asked > 0) size.entries = asked;
@@ -66,9 +66,10 @@ CalibrationCalls collect_calibration(const GraphModule& module, const std::vecto
     for (int64_t begin = 0; begin < entries; begin += size->entries) {
       const int64_t end = std::min(begin + size->entries, entries);
       if (size->fixed && end - begin < size->entries) {
+        const int64_t left = end - begin;
         result.notes.push_back(
-            fmt::format("{}: the last {} entries are not used: this model takes {} at a time", set.origin,
-                        end - begin, size->entries));
+            fmt::format("{}: the last {} not used: this model takes {} at a time", set.origin,
+                        left == 1 ? "entry is" : fmt::format("{} entries are", left), size->entries));
         break;
       }
       result.calls.push_back(slice_call(set, entries, begin, end));

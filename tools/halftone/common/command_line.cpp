@@ -5,6 +5,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <regex>
 
 #include "halftone/cli/names.h"
@@ -15,6 +17,14 @@ namespace halftone::cli {
 namespace {
 
 constexpr int kMaxThreads = 1024;
+
+/// NaN, which no comparison holds for, if it is none or not finite.
+double number_in(const std::string& text) {
+  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  double number = kNone;
+  if (!CLI::detail::lexical_cast(text, number) || !std::isfinite(number)) return kNone;
+  return number;
+}
 
 }  // namespace
 
@@ -31,6 +41,14 @@ std::string check_pattern(const std::string& pattern) {
   } catch (const std::regex_error& error) {
     return fmt::format("\"{}\" is no regular expression: {}", pattern, error.what());
   }
+}
+
+std::string check_positive(const std::string& number) {
+  return number_in(number) > 0 ? "" : fmt::format("{} is not a number above 0", number);
+}
+
+std::string check_not_negative(const std::string& number) {
+  return number_in(number) >= 0 ? "" : fmt::format("{} is not a number of 0 or more", number);
 }
 
 void add_effort_options(CLI::App& command, CommonOptions& options) {
@@ -62,7 +80,7 @@ void add_steps_option(CLI::App& command, int64_t& max_steps) {
           "--max-steps", max_steps,
           fmt::format("Steps that a loop of the model may take in one call\n(default: {})", kDefaultMaxSteps))
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
 }
 
 void add_model_options(CLI::App& command, ModelOptions& options) {

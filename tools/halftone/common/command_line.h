@@ -63,6 +63,11 @@ void require_known(const char* option, const std::string& name, const std::vecto
 /// For CLI::Validator: what is wrong with a regular expression; "" if nothing is.
 std::string check_pattern(const std::string& pattern);
 
+/// For CLI::Validator: what is wrong with a number that must be above 0, or not below it. The parser's own
+/// validators spell out the largest double.
+std::string check_positive(const std::string& number);
+std::string check_not_negative(const std::string& number);
+
 /// How a model's file is opened.
 struct ModelOptions {
   std::string path;

@@ -31,10 +31,12 @@ std::atomic<bool> bar_is_drawn{false};
 
 std::string blank_line();
 
-/// What a terminal of another encoding shows as garbage, in one letter each, so that tables stay in line.
+/// What a terminal of another encoding shows as garbage. One letter each where tables have them, so that their
+/// columns stay in line; what would then mean something else gets two.
 std::string in_ascii(std::string text) {
-  constexpr std::pair<std::string_view, std::string_view> kLetters[] = {{"…", "~"}, {"×", "x"}, {"≥", ">"},
-                                                                        {"≤", "<"}, {"±", "+"}, {"–", "-"}};
+  constexpr std::pair<std::string_view, std::string_view> kLetters[] = {
+      {"…", "~"},  {"×", "x"}, {"≥", ">="}, {"≤", "<="}, {"±", "+-"},
+      {"→", "->"}, {"–", "-"}, {"·", "*"},  {"µ", "u"},  {"ᵀ", "T"}};
   for (const auto& [letter, plain] : kLetters) {
     for (size_t at = text.find(letter); at != std::string::npos; at = text.find(letter, at))
       text.replace(at, letter.size(), plain);

@@ -14,6 +14,7 @@ namespace halftone::cli {
 struct OutputOptions {
   std::string path;
   bool force = false;
+  bool replaces = false;  ///< a new file takes its place when all of it is written: a device cannot be one
 };
 
 /// What the command reads: an output must not replace it unasked.
@@ -28,7 +29,8 @@ void add_output_options(CLI::App& command, OutputOptions& options, const std::st
 void add_force_option(CLI::App& command, bool& force);
 
 /// Throws if the output is a file that is read and --force was not given (UsageError), where its folder is
-/// missing or cannot be written to, and if it is a folder. An empty path is none.
+/// missing or cannot be written to, if it is a folder, and if it is a device that would have to be replaced. An
+/// empty path is none.
 void require_writable(const OutputOptions& output, const FilesRead& read);
 
 }  // namespace halftone::cli

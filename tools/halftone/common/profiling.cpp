@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "common/console.h"
+#include "console.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/profile.h"
 #include "tune_files.h"
@@ -79,10 +81,10 @@ std::string as_text(const Profile& profile, const std::string& about_limits) {
   constexpr size_t kMaxRows = 20;
   double inside = 0;
   for (const ProfiledStep& step : profile.steps) inside += step.seconds;
-  return fmt::format(
-             "\n{} steps, {:.3f} ms a run (median of {}, {} threads), {:.3f} ms of it in the steps\n{}\n",
-             profile.steps.size(), profile.seconds * 1e3, profile.runs, profile.threads, inside * 1e3,
-             describe_limits(profile.limits) + about_limits) +
+  return fmt::format("\n{}, {:.3f} ms a run (median of {}, {}), {:.3f} ms of it in the steps\n{}\n",
+                     counted(profile.steps.size(), "step"), profile.seconds * 1e3, profile.runs,
+                     counted(profile.threads, "thread"), inside * 1e3,
+                     describe_limits(profile.limits) + about_limits) +
          layer_table(profile, kColumns, kMaxRows) + "\n" + step_table(profile, kColumns, kMaxRows);
 }
 

@@ -39,11 +39,11 @@ void add_scheme_options(CLI::App& command, SchemeOptions& options) {
   command
       .add_option("--group-size", options.group_size, "Weights that share a scale, for schemes with groups")
       ->type_name("G")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command
       .add_option("--weight-bits", options.weight_bits, "Bits of a weight, for schemes that leave the choice")
       ->type_name("B")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Validator(check_positive, "POSITIVE"));
   command.add_option("--include", options.include, "Only layers whose whole name matches")
       ->type_name("REGEX")
       ->check(CLI::Validator(check_pattern, ""));
@@ -60,7 +60,7 @@ void add_scheme_options(CLI::App& command, SchemeOptions& options) {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--min-weights", options.min_weights, "Keep layers with fewer weights")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Validator(check_not_negative, "NONNEGATIVE"));
   command.add_flag("--embeddings", options.embeddings,
                    "Also embeddings, where the scheme has a kernel for them");
 }

@@ -75,11 +75,12 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
   if (options.graph) return console.result(print_graph(module->graph()));
   if (options.dot) return console.result(print_dot(module->graph()));
   if (!options.backend.empty()) {
-    const InputSet inputs = collect_inputs(*module, options.inputs).front();
+    const InputSet inputs = collect_inputs(*module, InputOptions{.files = options.inputs}).front();
     return inspect_backend(module, inputs.values, common.json, console);
   }
   if (options.submodules)
-    return inspect_submodules(module, collect_inputs(*module, options.inputs).front(), common.json, console);
+    return inspect_submodules(module, collect_inputs(*module, InputOptions{.files = options.inputs}).front(),
+                              common.json, console);
   Session session(module);
   InspectReport report;
   report.module = module.get();
@@ -88,7 +89,8 @@ void inspect(const InspectOptions& options, const CommonOptions& common, Console
   report.summary = summarize(*module);
   report.state = session.state_names();
   if (options.time)
-    report.times = measure_layers(session, collect_inputs(*module, options.inputs).front(), console);
+    report.times = measure_layers(
+        session, collect_inputs(*module, InputOptions{.files = options.inputs}).front(), console);
   if (common.json) {
     console.result(
         report_json(report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

@@ -153,7 +153,7 @@ class Failures(CliTest):
     def test_a_time_out_is_a_row_and_the_others_run(self):
         done = run("bench", "--only", "tiny_mlp", "--schemes", "noquant", *QUICK, "--timeout", "0.01", "-o", "late.csv")
         self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn("1 of 1 rows failed", done.stderr)
+        self.assertIn("1 of 1 row failed", done.stderr)
         self.assertEqual([row["accuracy"] for row in rows_of("late.csv")], ["timeout"])
         self.assertIn("timeout", done.stdout)
 

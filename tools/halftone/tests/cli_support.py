@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -238,10 +239,23 @@ def run(*arguments, env=None, **options):
     return subprocess.run(command, capture_output=True, text=True, cwd=FOLDER, timeout=120, env=env, **options)
 
 
+# "1 calls", which every text of the program is searched for. "1x2 samples" and "0.1 models" are none.
+NOUNS = ("buffer|byte|call|note|regression|candidate|chunk|convolution|element|embedding|entrie|file|finding|group|kernel|layer|linear|measurement|model|"
+         "node|operation|operator|output|parameter|pattern|problem|repetition|result|round|row|sample|shape|step|tensor|thread|trial|"
+         "tuning|weight")
+WRONG_PLURAL = re.compile(rf"(?<![\w.,×/+-])1 (static int8 |matched |quantized |different )?({NOUNS})s\b")
+
+
 class CliTest(unittest.TestCase):
+    def check_words(self, done):
+        for text in (done.stdout, done.stderr):
+            found = WRONG_PLURAL.search(text)
+            self.assertIsNone(found, found and text[max(found.start() - 60, 0):found.end() + 20])
+
     def ok(self, *arguments, **options):
         done = run(*arguments, **options)
         self.assertEqual(done.returncode, 0, done.stderr)
+        self.check_words(done)
         return done
 
     def fails(self, code, *arguments, says=(), **options):
@@ -249,6 +263,7 @@ class CliTest(unittest.TestCase):
         done = run(*arguments, **options)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertEqual(done.stdout, "")
+        self.check_words(done)
         self.assertTrue(done.stderr.startswith("halftone: error: "), done.stderr)
         self.assertNotIn("\n\n", done.stderr)
         for never in ("frame #", "Exception raised from", "terminate called", "c10::"):

@@ -11,7 +11,7 @@ import termios
 import torch
 from safetensors.torch import load_file, save_file
 
-from cli_support import FOLDER, HALFTONE, CliTest, export, main
+from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, export, main
 
 export("classifier", "counter")
 COMMANDS = ("autoquant", "bench", "compare", "completion", "diagnose", "inspect", "kernels", "minify", "ptq", "quantize", "run", "tune",
@@ -70,6 +70,12 @@ class CommandLine(CliTest):
             self.fails(2, "run", "classifier.pt2", "--threads", threads, says=["--threads"])
         for repeat in ("0", "-5", "x"):
             self.fails(2, "run", "classifier.pt2", "--repeat", repeat, says=["--repeat"])
+        for arguments in (["run", "classifier.pt2", "--duration"], ["tune", "classifier.pt2", "--time-limit"],
+                          ["autoquant", "classifier.pt2", "-o", "x.ht", "--time-limit"]):
+            for number in ("0", "-1", "nan", "inf", "x"):
+                done = self.fails(2, *arguments, number, says=[arguments[-1], f"{number} is not a number above 0"])
+                self.assertLess(len(done.stderr), 200)
+        self.fails(2, "minify", "classifier.pt2", "--backend", "ts", "--tolerance", "-1", says=["-1 is not a number of 0 or more"])
 
     def test_unknown_backend_lists_the_known(self):
         self.fails(2, "run", "classifier.pt2", "--backend", "gpu", says=["'gpu'", "known: eager"])
@@ -145,6 +151,8 @@ class Width(CliTest):
             _, text = in_terminal("inspect", "classifier.pt2", **{**self.bare(), "LC_ALL": locale})
             self.assertIn(wanted, text)
         self.assertTrue(in_terminal("inspect", "classifier.pt2", **{**self.bare(), "LC_ALL": "C"})[1].isascii())
+        _, verified = in_terminal("verify", GOLDEN / "v2_backend_int8dq.ht", **{**self.bare(), "LC_ALL": "C"})
+        self.assertRegex(verified, r"needs Halftone >= \d")
         piped = self.ok("inspect", "classifier.pt2", env={**self.bare(), "LC_ALL": "C"})
         self.assertIn("1…32", piped.stdout)
 
@@ -181,6 +189,21 @@ class Outputs(CliTest):
     def test_folders_are_checked_first(self):
         self.fails(1, "quantize", "nowhere.pt2", "--scheme", "int8wo", "-o", "no/folder/x.ht", says=["no/folder", "no such folder"])
         self.fails(1, "quantize", "nowhere.pt2", "--scheme", "int8wo", "-o", ".", says=["directory"])
+
+    def test_what_cannot_be_written_is_said_before_any_work(self):
+        """Where even root cannot write, and devices, which no file can replace. The model is missing too: it comes later."""
+        closed = FOLDER / "closed"
+        closed.mkdir(mode=0o500)
+        places = ["/proc/x.ht"] + ([] if os.geteuid() == 0 else ["closed/x.ht"])
+        for output in places:
+            for command in (["tune"], ["autoquant"], ["quantize", "--scheme", "int8wo"], ["ptq", "--data", "x.npz"]):
+                self.fails(1, command[0], "nowhere.pt2", *command[1:], "-o", output, says=[output, "cannot be written"])
+        for command in (["tune"], ["autoquant"], ["quantize", "--scheme", "int8wo"], ["ptq", "--data", "x.npz"]):
+            self.fails(1, command[0], "nowhere.pt2", *command[1:], "-o", "/dev/null", says=["/dev/null", "not a regular file"])
+        self.fails(1, "run", "nowhere.pt2", "--outputs", "/dev/full", says=["/dev/full", "not a regular file"])
+        for option in ("--report", "-o"):
+            self.fails(1, "tune", "nowhere.pt2", option, "/proc/x.json", says=["/proc/x.json", "cannot be written"])
+        self.assertEqual([path.name for path in FOLDER.glob(".halftone-*")] + list(closed.iterdir()), [])
 
 
 class Files(CliTest):

@@ -44,13 +44,33 @@ class Minify(CliTest):
         self.assertIn("--max-trials", done.stderr)
 
     def test_refuses(self):
-        self.fails(1, "minify", "classifier.pt2", "--backend", "eager", "-o", "never", says=["does not fail"])
+        self.fails(1, "minify", "classifier.pt2", "--backend", "eager", "-o", "never", says=["does not fail", "0.001 * (1 + |y|)"])
+        # Rounding is no failure, and the message says where that ends.
+        self.fails(1, "minify", "classifier.pt2", "--backend", "halftone", "--tolerance", "0", "-o", "never",
+                   says=["does not fail", "within 0 * (1 + |y|)", "eight steps"])
         self.assertFalse((FOLDER / "never").exists())
         self.fails(2, "minify", "classifier.pt2", "--backend", "haltone", says=["haltone", "there are halftone,"])
-        self.fails(1, "minify", "--check", "nowhere", "--backend", "eager", says=["nowhere"])
+        self.fails(1, "minify", "--check", "nowhere", "--backend", "eager", says=["nowhere", "no such folder"])
+        self.fails(1, "minify", "--check", "classifier.pt2", "--backend", "eager", says=["not a folder that minify wrote"])
+        self.fails(2, "minify", "--check", "few", "--backend", "eager", "--inputs", "x.safetensors", says=["--check", "--inputs"])
         self.fails(2, "minify", "--backend", "eager", says=["MODEL", "--check"])
         self.fails(2, "minify", "classifier.pt2", "--check", "few", "--backend", "eager", says=["--check"])
         self.fails(2, "minify", "classifier.pt2", says=["--backend"])
+
+    def test_places_that_cannot_be_written_come_before_the_search(self):
+        """The model is missing too: that would be said later."""
+        search = ("minify", "nowhere.pt2", "--backend", "relu_compile_error")
+        (FOLDER / "file").write_text("x")
+        for place, says in (("/proc/case", "cannot be written"), ("/proc/a/b", "cannot be written"), ("file", "no folder"),
+                            ("file/case", "cannot be written")):
+            self.fails(1, *search, "-o", place, says=[place.split("/")[0] or "/proc", says])
+
+    def test_inputs_that_do_not_fit_are_named_by_their_file(self):
+        save_file({"ids": classifier_inputs()["ids"]}, FOLDER / "short.safetensors")
+        save_file(classifier_inputs(40), FOLDER / "forty.safetensors")
+        for name, says in (("short", "missing 'scale'"), ("forty", "1 to 32"), ("nowhere", "No such file")):
+            self.fails(1, "minify", "classifier.pt2", "--backend", "relu_compile_error", "--inputs", f"{name}.safetensors",
+                       says=[f"{name}.safetensors", says])
 
 
 if __name__ == "__main__":

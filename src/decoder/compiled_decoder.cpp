@@ -8,7 +8,8 @@
 
 namespace halftone {
 
-std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights, int64_t context) {
+std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights,
+                                             int64_t context) {
   DecoderModel model(config, std::move(weights), context);
   const int64_t tokens = std::min<int64_t>(3, context - 1), places = std::min<int64_t>(8, context);
   CaptureOptions options;

@@ -16,6 +16,7 @@ struct CompiledDecoder {
 };
 
 /// DecoderModel::forward for any number of tokens and of places of the cache. The cache is state of the graph.
-std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights, int64_t context);
+std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights,
+                                             int64_t context);
 
 }  // namespace halftone

@@ -20,7 +20,8 @@ class Reader {
       : file_(file), path_(std::move(path)), architecture_(file.get_string("general.architecture")) {
     if (architecture_ != "llama") {
       fail(ErrorCode::kUnsupported,
-           "{}: the architecture is \"{}\"; this version runs \"llama\" (Llama, SmolLM, TinyLlama, Mistral without a "
+           "{}: the architecture is \"{}\"; this version runs \"llama\" (Llama, SmolLM, TinyLlama, Mistral "
+           "without a "
            "window)",
            path_, architecture_);
     }
@@ -31,11 +32,13 @@ class Reader {
     config.file = path_;
     config.architecture = architecture_;
     if (file_.has("general.name")) config.name = file_.get_string("general.name");
-    if (file_.has("tokenizer.chat_template")) config.chat_template = file_.get_string("tokenizer.chat_template");
+    if (file_.has("tokenizer.chat_template"))
+      config.chat_template = file_.get_string("tokenizer.chat_template");
     config.layers = size("block_count", kMaxLayers);
     config.width = size("embedding_length", kMaxWidth);
     config.heads = size("attention.head_count", kMaxWidth);
-    config.kv_heads = has("attention.head_count_kv") ? size("attention.head_count_kv", kMaxWidth) : config.heads;
+    config.kv_heads =
+        has("attention.head_count_kv") ? size("attention.head_count_kv", kMaxWidth) : config.heads;
     config.hidden = size("feed_forward_length", kMaxWidth);
     config.trained_context = size("context_length", kMaxContext);
     const GgufTensor* table = file_.try_tensor("token_embd.weight");
@@ -43,8 +46,8 @@ class Reader {
     config.vocabulary = table->rows();
     if (config.vocabulary < 1 || config.vocabulary > kMaxVocabulary)
       fail(ErrorCode::kCorruptFile, "{}: token_embd.weight has {} rows", path_, config.vocabulary);
-    config.head_width = has("attention.key_length") ? size("attention.key_length", kMaxWidth)
-                                                    : config.width / config.heads;
+    config.head_width =
+        has("attention.key_length") ? size("attention.key_length", kMaxWidth) : config.width / config.heads;
     if (has("rope.freq_base")) config.rope_base = file_.get_number(key("rope.freq_base"));
     config.norm_eps = file_.get_number(key("attention.layer_norm_rms_epsilon"));
     check(config);
@@ -68,26 +71,30 @@ class Reader {
 
   void check(const DecoderConfig& config) const {
     if (config.heads % config.kv_heads != 0) {
-      fail(ErrorCode::kCorruptFile, "{}: {} heads cannot share {} heads of keys and values", path_, config.heads,
-           config.kv_heads);
+      fail(ErrorCode::kCorruptFile, "{}: {} heads cannot share {} heads of keys and values", path_,
+           config.heads, config.kv_heads);
     }
     if (!has("attention.key_length") && config.width % config.heads != 0)
-      fail(ErrorCode::kCorruptFile, "{}: {} heads do not divide a width of {}", path_, config.heads, config.width);
+      fail(ErrorCode::kCorruptFile, "{}: {} heads do not divide a width of {}", path_, config.heads,
+           config.width);
     if (config.head_width % 2 != 0)
       fail(ErrorCode::kCorruptFile, "{}: heads of odd width {} cannot be rotated", path_, config.head_width);
     if (!(config.rope_base > 1) || !std::isfinite(config.rope_base))
       fail(ErrorCode::kCorruptFile, "{}: {} is {}", path_, key("rope.freq_base"), config.rope_base);
     if (!(config.norm_eps > 0) || !(config.norm_eps < 1))
-      fail(ErrorCode::kCorruptFile, "{}: {} is {}", path_, key("attention.layer_norm_rms_epsilon"), config.norm_eps);
+      fail(ErrorCode::kCorruptFile, "{}: {} is {}", path_, key("attention.layer_norm_rms_epsilon"),
+           config.norm_eps);
     if (has("attention.value_length") && size("attention.value_length", kMaxWidth) != config.head_width)
       refuse("attention.value_length", "values of another width than keys");
     if (has("rope.dimension_count") && size("rope.dimension_count", kMaxWidth) != config.head_width)
       refuse("rope.dimension_count", "only a part of each head is rotated");
     if (has("rope.scaling.type") && file_.get_string(key("rope.scaling.type")) != "none")
       refuse("rope.scaling.type", "scaled rotary positions");
-    if (has("attention.sliding_window") && file_.get_int(key("attention.sliding_window")) < config.trained_context)
+    if (has("attention.sliding_window") &&
+        file_.get_int(key("attention.sliding_window")) < config.trained_context)
       refuse("attention.sliding_window", "attention within a window");
-    if (has("expert_count") && file_.get_int(key("expert_count")) > 0) refuse("expert_count", "a mixture of experts");
+    if (has("expert_count") && file_.get_int(key("expert_count")) > 0)
+      refuse("expert_count", "a mixture of experts");
   }
 
   const GgufReader& file_;

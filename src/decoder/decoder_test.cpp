@@ -33,7 +33,9 @@ DecoderConfig config_of(int64_t layers = 3) {
 
 DecoderWeights weights_of(const DecoderConfig& config, bool tied) {
   at::manual_seed(11);
-  const auto matrix = [](int64_t rows, int64_t columns) { return at::randn({rows, columns}) / std::sqrt(columns); };
+  const auto matrix = [](int64_t rows, int64_t columns) {
+    return at::randn({rows, columns}) / std::sqrt(columns);
+  };
   const auto norm = [&] { return at::rand({config.width}) + 0.5; };
   DecoderWeights weights{at::randn({config.vocabulary, config.width}), norm(), {}, {}};
   if (!tied) weights.head = matrix(config.vocabulary, config.width);
@@ -52,8 +54,9 @@ at::Tensor rotated(const at::Tensor& x, double base) {
   const int64_t t = x.size(0), half = x.size(2) / 2;
   const at::Tensor speeds = at::pow(base, -at::arange(half, at::kDouble) / static_cast<double>(half));
   const at::Tensor angles = at::outer(at::arange(t, at::kDouble), speeds).unsqueeze(1);
-  const at::Tensor turned = at::complex(x.narrow(2, 0, half).to(at::kDouble), x.narrow(2, half, half).to(at::kDouble)) *
-                            at::polar(at::ones_like(angles), angles);
+  const at::Tensor turned =
+      at::complex(x.narrow(2, 0, half).to(at::kDouble), x.narrow(2, half, half).to(at::kDouble)) *
+      at::polar(at::ones_like(angles), angles);
   return at::cat({at::real(turned), at::imag(turned)}, 2).to(at::kFloat);
 }
 
@@ -62,14 +65,17 @@ at::Tensor normed(const at::Tensor& x, const at::Tensor& weight, double eps) {
 }
 
 /// Logits of all tokens, [t, vocabulary].
-at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights, const std::vector<int64_t>& tokens) {
+at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights,
+                     const std::vector<int64_t>& tokens) {
   const auto t = static_cast<int64_t>(tokens.size());
   at::Tensor x = weights.embedding.index_select(0, at::tensor(tokens));
   for (const DecoderLayerWeights& layer : weights.layers) {
     const at::Tensor n = normed(x, layer.attention_norm, config.norm_eps);
-    const at::Tensor q = rotated(at::mm(n, layer.query.t()).view({t, config.heads, config.head_width}), config.rope_base);
+    const at::Tensor q =
+        rotated(at::mm(n, layer.query.t()).view({t, config.heads, config.head_width}), config.rope_base);
     const int64_t group = config.heads / config.kv_heads;
-    at::Tensor k = rotated(at::mm(n, layer.key.t()).view({t, config.kv_heads, config.head_width}), config.rope_base);
+    at::Tensor k =
+        rotated(at::mm(n, layer.key.t()).view({t, config.kv_heads, config.head_width}), config.rope_base);
     at::Tensor v = at::mm(n, layer.value.t()).view({t, config.kv_heads, config.head_width});
     k = k.repeat_interleave(group, 1).transpose(0, 1);
     v = v.repeat_interleave(group, 1).transpose(0, 1);
@@ -107,7 +113,8 @@ TEST(Decoder, StepByStepIsTheWholeSequenceAtOnce) {
     const at::Tensor expected = reference(config, weights, tokens);
     Sequence sequence(compiled(config, weights));
     for (size_t i = 0; i < tokens.size(); ++i)
-      expect_near(sequence.feed({&tokens[i], 1}), expected[static_cast<int64_t>(i)], "token " + std::to_string(i));
+      expect_near(sequence.feed({&tokens[i], 1}), expected[static_cast<int64_t>(i)],
+                  "token " + std::to_string(i));
   }
 }
 
@@ -118,12 +125,14 @@ TEST(Decoder, PromptsInPiecesOfAnyLength) {
   const std::vector<int64_t> tokens = random_tokens(config, 390);
   const at::Tensor expected = reference(config, weights, tokens);
   // Across the borders of chunks (256) and of the places that a call looks at (64, 128, 256, 400).
-  const std::vector<std::vector<int64_t>> pieces = {{390}, {63, 1, 1, 325}, {127, 2, 261}, {255, 3, 132}, {1, 389}};
+  const std::vector<std::vector<int64_t>> pieces = {
+      {390}, {63, 1, 1, 325}, {127, 2, 261}, {255, 3, 132}, {1, 389}};
   for (const std::vector<int64_t>& lengths : pieces) {
     Sequence sequence(decoder);
     int64_t at = 0;
     for (const int64_t length : lengths) {
-      const at::Tensor logits = sequence.feed(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(length)));
+      const at::Tensor logits =
+          sequence.feed(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(length)));
       at += length;
       expect_near(logits, expected[at - 1], "after " + std::to_string(at));
     }
@@ -137,7 +146,8 @@ TEST(Decoder, EveryStepIsNativeAndTheCacheIsWrittenInPlace) {
   const auto module = capture_decoder(config, weights_of(config, true), kContext);
   for (const int64_t tokens : {1, 7}) {
     const at::Tensor keep = at::ones({tokens, 64}, at::kBool);
-    const auto report = compile(module)->report({at::zeros({1, tokens}, at::kLong), at::arange(tokens), keep});
+    const auto report =
+        compile(module)->report({at::zeros({1, tokens}, at::kLong), at::arange(tokens), keep});
     EXPECT_EQ(report.interpreted, "");
     EXPECT_TRUE(report.left_to_aten.empty()) << report.left_to_aten.front();
     int64_t in_place = 0;
@@ -151,11 +161,13 @@ TEST(Decoder, QuantizedStaysClose) {
   const DecoderWeights weights = weights_of(config, true);
   const std::vector<int64_t> tokens = random_tokens(config, 40);
   const at::Tensor expected = reference(config, weights, tokens)[39];
-  const std::pair<const char*, double> schemes[] = {{"int8wo", 0.999}, {"int8dq", 0.998}, {"int4wo", 0.97}, {"bf16wo", 0.9999}};
+  const std::pair<const char*, double> schemes[] = {
+      {"int8wo", 0.999}, {"int8dq", 0.998}, {"int4wo", 0.97}, {"bf16wo", 0.9999}};
   for (const auto& [scheme, cosine] : schemes) {
     const auto module = capture_decoder(config, weights, kContext);
     const QuantizeReport report = quantize_(*module, scheme, {.embeddings = true});
-    EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2)) << scheme;
+    EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2))
+        << scheme;
     Sequence sequence({module, compile(module), kContext});
     const at::Tensor logits = sequence.feed(tokens).flatten();
     EXPECT_GT(at::cosine_similarity(logits, expected, 0).item<double>(), cosine) << scheme;

@@ -1,6 +1,4 @@
 // Generator: from a file to a compiled model, and from a prompt to text.
-#include "halftone/decoder/generate.h"
-
 #include <algorithm>
 #include <chrono>
 
@@ -12,6 +10,7 @@
 #include "decoder/stop_text.h"
 #include "decoder/vocabulary.h"
 #include "halftone/compile/compile.h"
+#include "halftone/decoder/generate.h"
 #include "halftone/quant/quantize.h"
 
 namespace halftone {
@@ -37,8 +36,8 @@ class Clock {
 int64_t context_of(const DecoderConfig& config, int64_t wanted) {
   if (wanted == 0) return std::min(config.trained_context, kDefaultContext);
   if (wanted < 2 || wanted > config.trained_context) {
-    fail(ErrorCode::kInvalidArgument, "{}: a context of {} tokens; the model was trained for 2 to {}", config.file,
-         wanted, config.trained_context);
+    fail(ErrorCode::kInvalidArgument, "{}: a context of {} tokens; the model was trained for 2 to {}",
+         config.file, wanted, config.trained_context);
   }
   return wanted;
 }
@@ -46,7 +45,8 @@ int64_t context_of(const DecoderConfig& config, int64_t wanted) {
 int64_t bytes_of(const GraphModule& module) {
   int64_t bytes = 0;
   for (const GraphInput& input : module.graph().inputs()) {
-    if (input.kind == InputKind::kParameter) bytes += static_cast<int64_t>(module.tensor(input.target).nbytes());
+    if (input.kind == InputKind::kParameter)
+      bytes += static_cast<int64_t>(module.tensor(input.target).nbytes());
   }
   return bytes;
 }
@@ -77,9 +77,15 @@ struct Generator::State {
 };
 
 Generator::Generator(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-const Tokenizer& Generator::tokenizer() const { return state_->tokenizer; }
-const DecoderInfo& Generator::info() const { return state_->info; }
-const std::string& Generator::chat_template() const { return state_->config.chat_template; }
+const Tokenizer& Generator::tokenizer() const {
+  return state_->tokenizer;
+}
+const DecoderInfo& Generator::info() const {
+  return state_->info;
+}
+const std::string& Generator::chat_template() const {
+  return state_->config.chat_template;
+}
 
 Generator Generator::open(const std::string& path, const DecoderOptions& options) {
   const GgufReader file = GgufReader::open(path);

@@ -91,10 +91,10 @@ class DecoderModel::Layer : public torch::nn::Module {
     keys_.index_copy_(2, positions, k.transpose(1, 2));
     values_.index_copy_(2, positions, v.transpose(1, 2));
     const int64_t n = keep.size(1);
-    const at::Tensor y =
-        at::scaled_dot_product_attention(q.transpose(1, 2), keys_.narrow(2, 0, n), values_.narrow(2, 0, n), keep,
-                                         /*dropout_p=*/0.0, /*is_causal=*/false, /*scale=*/std::nullopt,
-                                         /*enable_gqa=*/heads_ != kv_heads_);
+    const at::Tensor y = at::scaled_dot_product_attention(
+        q.transpose(1, 2), keys_.narrow(2, 0, n), values_.narrow(2, 0, n), keep,
+        /*dropout_p=*/0.0, /*is_causal=*/false, /*scale=*/std::nullopt,
+        /*enable_gqa=*/heads_ != kv_heads_);
     return at::linear(y.transpose(1, 2).reshape({1, t, heads_ * width_}), output_);
   }
 
@@ -120,7 +120,8 @@ DecoderModel::DecoderModel(const DecoderConfig& config, DecoderWeights weights, 
 }
 DecoderModel::~DecoderModel() = default;
 
-at::Tensor DecoderModel::forward(const at::Tensor& tokens, const at::Tensor& positions, const at::Tensor& keep) {
+at::Tensor DecoderModel::forward(const at::Tensor& tokens, const at::Tensor& positions,
+                                 const at::Tensor& keep) {
   at::Tensor x = at::embedding(embedding_, tokens);
   // [t, 1, head width]: the same for all heads.
   const at::Tensor cosines = at::embedding(cosines_, positions).unsqueeze(1);

@@ -73,8 +73,8 @@ void Sampler::keep_best() {
   };
   size_t kept = options_.top_k == 0 ? candidates_.size()
                                     : std::min(candidates_.size(), static_cast<size_t>(options_.top_k));
-  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept), candidates_.end(),
-                    better);
+  std::partial_sort(candidates_.begin(), candidates_.begin() + static_cast<std::ptrdiff_t>(kept),
+                    candidates_.end(), better);
   candidates_.resize(kept);
   const double largest = candidates_.front().logit;
   double sum = 0;

@@ -23,7 +23,8 @@ std::map<int64_t, int> draws(SamplingOptions options, const std::vector<float>& 
 }
 
 TEST(Sampler, TemperatureZeroTakesTheBest) {
-  EXPECT_EQ(draws({.temperature = 0}, {1, 5, 3, 5}, 10), (std::map<int64_t, int>{{1, 10}})) << "the first of equals";
+  EXPECT_EQ(draws({.temperature = 0}, {1, 5, 3, 5}, 10), (std::map<int64_t, int>{{1, 10}}))
+      << "the first of equals";
 }
 
 TEST(Sampler, DrawsInProportion) {
@@ -60,7 +61,8 @@ TEST(Sampler, CutsWhatIsImprobable) {
 
 TEST(Sampler, PenalizesRepetition) {
   SamplingOptions options = {.temperature = 0, .repeat_penalty = 2};
-  EXPECT_EQ(draws(options, {3, 2, -1}, 1, {0, 0, 0}), (std::map<int64_t, int>{{1, 1}})) << "3 / 2 < 2, counted once";
+  EXPECT_EQ(draws(options, {3, 2, -1}, 1, {0, 0, 0}), (std::map<int64_t, int>{{1, 1}}))
+      << "3 / 2 < 2, counted once";
   EXPECT_EQ(draws(options, {-1, -1.5}, 1, {0}), (std::map<int64_t, int>{{1, 1}})) << "-1 · 2 < -1.5";
   options.repeat_last = 1;
   EXPECT_EQ(draws(options, {3, 2, -1}, 1, {0, 2}), (std::map<int64_t, int>{{0, 1}})) << "too long ago";
@@ -83,16 +85,21 @@ TEST(Sampler, SameSeedSameTokens) {
 }
 
 TEST(Sampler, RefusesWhatMakesNoSense) {
-  const float nan = std::numeric_limits<float>::quiet_NaN(), infinity = std::numeric_limits<float>::infinity();
+  const float nan = std::numeric_limits<float>::quiet_NaN(),
+              infinity = std::numeric_limits<float>::infinity();
   Sampler sampler(kPlain);
   const std::vector<float> broken = {1, nan}, nothing = {-infinity, -infinity};
   expect_error(ErrorCode::kInvalidArgument, {"NaN"}, [&] { sampler.draw(broken, {}); });
   expect_error(ErrorCode::kInvalidArgument, {"no token"}, [&] { sampler.draw(nothing, {}); });
   expect_error(ErrorCode::kInvalidArgument, {"no token"}, [&] { sampler.draw({}, {}); });
-  const std::pair<SamplingOptions, const char*> wrong[] = {
-      {{.temperature = -1}, "temperature"}, {{.temperature = nan}, "temperature"}, {{.top_k = -1}, "top_k"},
-      {{.top_p = 0}, "top_p"},              {{.top_p = 1.5}, "top_p"},             {{.min_p = -0.1}, "min_p"},
-      {{.repeat_penalty = 0}, "repeat_penalty"}, {{.repeat_last = -1}, "repeat_last"}};
+  const std::pair<SamplingOptions, const char*> wrong[] = {{{.temperature = -1}, "temperature"},
+                                                           {{.temperature = nan}, "temperature"},
+                                                           {{.top_k = -1}, "top_k"},
+                                                           {{.top_p = 0}, "top_p"},
+                                                           {{.top_p = 1.5}, "top_p"},
+                                                           {{.min_p = -0.1}, "min_p"},
+                                                           {{.repeat_penalty = 0}, "repeat_penalty"},
+                                                           {{.repeat_last = -1}, "repeat_last"}};
   for (const auto& [options, name] : wrong)
     expect_error(ErrorCode::kInvalidArgument, {name}, [&, &options = options] { Sampler{options}; });
 }

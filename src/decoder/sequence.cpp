@@ -34,13 +34,14 @@ at::Tensor causal_mask(int64_t first, int64_t tokens, int64_t places) {
 
 }  // namespace
 
-Sequence::Sequence(const CompiledDecoder& decoder) : decoder_(decoder), session_(decoder.module, decoder.executor) {}
+Sequence::Sequence(const CompiledDecoder& decoder)
+    : decoder_(decoder), session_(decoder.module, decoder.executor) {}
 
 at::Tensor Sequence::feed(std::span<const int64_t> tokens) {
   if (tokens.empty()) fail(ErrorCode::kInvalidArgument, "there are no tokens to run the model on");
   if (static_cast<int64_t>(tokens.size()) > room()) {
-    fail(ErrorCode::kInvalidArgument, "{} tokens do not fit: the context of {} has room for {} more", tokens.size(),
-         decoder_.context, room());
+    fail(ErrorCode::kInvalidArgument, "{} tokens do not fit: the context of {} has room for {} more",
+         tokens.size(), decoder_.context, room());
   }
   at::Tensor logits;
   while (!tokens.empty()) {

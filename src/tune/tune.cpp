@@ -14,7 +14,6 @@
 #include "halftone/base/version.h"
 #include "halftone/cli/kernels.h"
 #include "halftone/cli/message.h"
-#include "tune/cache.h"
 #include "tune/candidates.h"
 #include "tune/judge.h"
 #include "tune/measure/machine.h"

@@ -4,7 +4,6 @@
 
 #include "common/console.h"
 #include "common/measure_text.h"
-#include "console.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 

@@ -1,4 +1,6 @@
 // halftone generate: continues a text with a language model.
+#include "halftone/decoder/generate.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -13,7 +15,6 @@
 #include "common/command_line.h"
 #include "common/console.h"
 #include "halftone/cli/table.h"
-#include "halftone/decoder/generate.h"
 
 namespace halftone::cli {
 
@@ -98,8 +99,8 @@ void generate(GenerateRequest request, const CommonOptions& common, Console& con
   const DecoderInfo& info = generator->info();
   console.detail(fmt::format("{}: {} layers, {} parameters, {} as {}, {} for the KV cache of {} tokens",
                              info.name.empty() ? info.architecture : info.name, info.layers, info.parameters,
-                             describe_bytes(info.weight_bytes), scheme_name(scheme), describe_bytes(info.cache_bytes),
-                             info.context));
+                             describe_bytes(info.weight_bytes), scheme_name(scheme),
+                             describe_bytes(info.cache_bytes), info.context));
   if (!common.json) {
     request.generate.on_text = [&](std::string_view text) {
       console.result(text);
@@ -110,11 +111,11 @@ void generate(GenerateRequest request, const CommonOptions& common, Console& con
   const GeneratedText answer = generator->generate(prompt, request.generate);
   if (common.json) return console.result(as_json(*generator, answer).dump() + "\n");
   console.result("\n");
-  console.info(fmt::format("{} tokens of prompt in {:.2f} s ({:.0f} a second), {} of answer in {:.2f} s ({:.1f} a second); {}",
-                           answer.prompt_tokens, answer.prompt_seconds,
-                           per_second(answer.prompt_tokens, answer.prompt_seconds), answer.tokens.size(),
-                           answer.answer_seconds, per_second(steps_of(answer), answer.answer_seconds),
-                           to_string(answer.stop_reason)));
+  console.info(fmt::format(
+      "{} tokens of prompt in {:.2f} s ({:.0f} a second), {} of answer in {:.2f} s ({:.1f} a second); {}",
+      answer.prompt_tokens, answer.prompt_seconds, per_second(answer.prompt_tokens, answer.prompt_seconds),
+      answer.tokens.size(), answer.answer_seconds, per_second(steps_of(answer), answer.answer_seconds),
+      to_string(answer.stop_reason)));
 }
 
 /// --temp: HALFTONE_TEMP.
@@ -128,13 +129,19 @@ void add_sampling_options(CLI::App& command, SamplingOptions& sampling) {
   const auto add = [&](const char* names, auto& value, const char* what, const char* type) {
     return with_variable(command.add_option(names, value, what)->type_name(type)->capture_default_str());
   };
-  add("--temp", sampling.temperature, "Temperature; 0: always the most probable token", "T")->check(CLI::NonNegativeNumber);
-  add("--top-k", sampling.top_k, "Draw from the K most probable tokens; 0: all", "K")->check(CLI::NonNegativeNumber);
-  add("--top-p", sampling.top_p, "From the most probable that together have probability P", "P")->check(CLI::Range(1e-9, 1.0));
-  add("--min-p", sampling.min_p, "From those with at least P times the highest probability", "P")->check(CLI::Range(0.0, 1.0));
-  add("--repeat-penalty", sampling.repeat_penalty, "Makes tokens that are there already less probable; 1: not", "X")
+  add("--temp", sampling.temperature, "Temperature; 0: always the most probable token", "T")
+      ->check(CLI::NonNegativeNumber);
+  add("--top-k", sampling.top_k, "Draw from the K most probable tokens; 0: all", "K")
+      ->check(CLI::NonNegativeNumber);
+  add("--top-p", sampling.top_p, "From the most probable that together have probability P", "P")
+      ->check(CLI::Range(1e-9, 1.0));
+  add("--min-p", sampling.min_p, "From those with at least P times the highest probability", "P")
+      ->check(CLI::Range(0.0, 1.0));
+  add("--repeat-penalty", sampling.repeat_penalty,
+      "Makes tokens that are there already less probable; 1: not", "X")
       ->check(CLI::PositiveNumber);
-  add("--repeat-last-n", sampling.repeat_last, "How many of the last tokens that counts", "N")->check(CLI::NonNegativeNumber);
+  add("--repeat-last-n", sampling.repeat_last, "How many of the last tokens that counts", "N")
+      ->check(CLI::NonNegativeNumber);
   add("-s,--seed", sampling.seed, "The same seed gives the same text", "N");
 }
 
@@ -144,29 +151,40 @@ void add_generate(CLI::App& app, CommandLine& line) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = app.add_subcommand("generate", kGenerateDescription);
   command->footer(kGenerateExamples);
-  auto* model = command->add_option("MODEL,-m,--model", request->model, "The model: a .gguf file")->required()->type_name("");
+  auto* model = command->add_option("MODEL,-m,--model", request->model, "The model: a .gguf file")
+                    ->required()
+                    ->type_name("");
   model->envname("HALFTONE_MODEL");
-  with_variable(command->add_option("-p,--prompt", request->prompt, "The text to continue; - or nothing: from stdin")->type_name("TEXT"));
-  with_variable(command->add_option("-n,--predict,--n-predict", request->generate.max_tokens, "Tokens of the answer, at most")
+  with_variable(
+      command->add_option("-p,--prompt", request->prompt, "The text to continue; - or nothing: from stdin")
+          ->type_name("TEXT"));
+  with_variable(command
+                    ->add_option("-n,--predict,--n-predict", request->generate.max_tokens,
+                                 "Tokens of the answer, at most")
                     ->type_name("N")
                     ->check(CLI::NonNegativeNumber)
                     ->capture_default_str());
-  with_variable(command->add_option("-c,--ctx-size", request->decoder.context,
-                                    "Tokens of prompt and answer together\n(default: the model's, at most 2048)")
+  with_variable(command
+                    ->add_option("-c,--ctx-size", request->decoder.context,
+                                 "Tokens of prompt and answer together\n(default: the model's, at most 2048)")
                     ->type_name("N")
                     ->check(CLI::PositiveNumber));
-  with_variable(command->add_option("--scheme", request->decoder.scheme, "How weights are stored and multiplied; halftone schemes lists them")
+  with_variable(command
+                    ->add_option("--scheme", request->decoder.scheme,
+                                 "How weights are stored and multiplied; halftone schemes lists them")
                     ->type_name("S")
                     ->capture_default_str());
   command->add_option("--stop", request->generate.stop, "A text that ends the answer; may be repeated")
       ->type_name("TEXT")
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  command->add_flag("--logprobs", request->generate.logprobs, "With --json: the logarithm of each token's probability");
+  command->add_flag("--logprobs", request->generate.logprobs,
+                    "With --json: the logarithm of each token's probability");
   add_sampling_options(*command, request->generate.sampling);
   add_common_options(*command, line.common);
-  command->callback(
-      [&line, request] { line.job = [&line, request](Console& console) { generate(*request, line.common, console); }; });
+  command->callback([&line, request] {
+    line.job = [&line, request](Console& console) { generate(*request, line.common, console); };
+  });
 }
 
 }  // namespace halftone::cli

@@ -14,13 +14,11 @@
 #include "common/console.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
+#include "common/output_file.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
-#include "inputs.h"
-#include "model_file.h"
-#include "output_file.h"
 
 namespace halftone::cli {
 

@@ -33,21 +33,22 @@ struct DecoderOptions {
 /// How a token is drawn. The steps are taken in this order, as in llama.cpp: repeat_penalty, top_k, top_p, min_p,
 /// temperature.
 struct SamplingOptions {
-  double temperature = 0.8;   ///< 0: always the most probable token
-  int64_t top_k = 40;         ///< only the k most probable tokens; 0: all
-  double top_p = 0.95;        ///< only the most probable ones that together have this probability; 1: all
-  double min_p = 0.05;        ///< only those with at least this share of the highest probability; 0: all
-  double repeat_penalty = 1;  ///< divides logits of tokens that are there already (multiplies negative ones); 1: none
-  int64_t repeat_last = 64;   ///< how many of the last tokens that counts
-  uint64_t seed = 0;          ///< the same seed gives the same text, whatever the number of threads
+  double temperature = 0.8;  ///< 0: always the most probable token
+  int64_t top_k = 40;        ///< only the k most probable tokens; 0: all
+  double top_p = 0.95;       ///< only the most probable ones that together have this probability; 1: all
+  double min_p = 0.05;       ///< only those with at least this share of the highest probability; 0: all
+  double repeat_penalty =
+      1;  ///< divides logits of tokens that are there already (multiplies negative ones); 1: none
+  int64_t repeat_last = 64;  ///< how many of the last tokens that counts
+  uint64_t seed = 0;         ///< the same seed gives the same text, whatever the number of threads
 };
 
 struct GenerateOptions {
   int64_t max_tokens = 128;
   SamplingOptions sampling;
   std::vector<std::string> stop;  ///< texts that end the answer; they are not part of it
-  bool parse_special = true;      ///< special tokens in the prompt are themselves, as a chat template writes them
-  bool logprobs = false;          ///< fills GeneratedText::logprobs
+  bool parse_special = true;  ///< special tokens in the prompt are themselves, as a chat template writes them
+  bool logprobs = false;      ///< fills GeneratedText::logprobs
   /// Called with each piece of text as it comes; pieces never end within a character. False ends the answer.
   std::function<bool(std::string_view text)> on_text;
 };

@@ -5,8 +5,6 @@
 #include "base/errors.h"
 #include "graph/aten/dtype_text.h"
 #include "graph/operators/operands.h"
-#include "graph/dtype_text.h"
-#include "graph/operands.h"
 #include "halftone/cli/message.h"
 #include "halftone/graph/check_inputs.h"
 

@@ -11,11 +11,6 @@
 #include "graph/operators/operands.h"
 #include "graph/operators/sym_ops.h"
 #include "graph/run/subgraph_ops.h"
-#include "graph/operand_guards.h"
-#include "graph/operands.h"
-#include "graph/subgraph_ops.h"
-#include "graph/sym_ops.h"
-#include "graph/torch_errors.h"
 #include "halftone/cli/message.h"
 
 namespace halftone {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graph/ir/text_names.h"
-#include "graph/text_names.h"
 #include "halftone/cli/message.h"
 
 namespace halftone::aq {

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "archive/bytes/terminal_text.h"
-#include "archive/terminal_text.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/tune/autoquant_plan.h"

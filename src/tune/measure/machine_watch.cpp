@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "tune/other_programs.h"
+#include "tune/measure/other_programs.h"
 
 namespace halftone {
 namespace {

@@ -12,9 +12,8 @@
 #include <tuple>
 #include <utility>
 
-#include "tune/measure/machine_watch.h"
 #include "halftone/cli/message.h"
-#include "tune/machine_watch.h"
+#include "tune/measure/machine_watch.h"
 
 namespace halftone {
 namespace {

@@ -15,11 +15,9 @@
 #include "base/sha256.h"
 #include "halftone/base/version.h"
 #include "halftone/cli/kernels.h"
+#include "halftone/cli/message.h"
 #include "tune/measure/machine.h"
 #include "tune/report/report_json.h"
-#include "halftone/cli/message.h"
-#include "tune/machine.h"
-#include "tune/report_json.h"
 
 namespace halftone {
 namespace {

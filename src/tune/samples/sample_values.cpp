@@ -14,10 +14,8 @@
 #include "base/errors.h"
 #include "capture/module/trace.h"
 #include "graph/run/graph_call.h"
-#include "tune/samples/sample_layout.h"
-#include "graph/graph_call.h"
 #include "halftone/cli/message.h"
-#include "tune/sample_layout.h"
+#include "tune/samples/sample_layout.h"
 
 namespace halftone {
 namespace {

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "common/console.h"
-#include "console.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/profile.h"

@@ -1,4 +1,4 @@
-#include "tune/other_programs.h"
+#include "tune/measure/other_programs.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "tune/other_programs.h"
+#include "tune/measure/other_programs.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

@@ -275,7 +275,7 @@ class Graph {
 /// Every way in which the graph is broken, one sentence each, naming node and value; empty: sound. Checks:
 /// use before definition, values of another graph, use lists that disagree with operands, operands that the
 /// schema does not take, missing operands, wrong number of outputs, outputs whose kind has no target,
-/// duplicate names and targets, subgraphs.
+/// duplicate targets, subgraphs. (Names cannot be: a graph keeps its values by name.)
 std::vector<std::string> lint(const Graph& graph);
 /// Throws kInvalidArgument with all findings if there are any; `context` stands before them.
 void lint_or_throw(const Graph& graph, std::string_view context);

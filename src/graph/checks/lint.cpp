@@ -85,11 +85,8 @@ class Linter {
     if (!values_.emplace(&value, definitions_.size()))
       return report("%{} is defined more than once", value.name());
     definitions_.push_back({&value, number});
-    if (&value.graph() != &graph_) {
-      report("%{} is defined here but belongs to another graph", value.name());
-    } else if (graph_.try_value(value.name()) != &value) {
-      report("two values are called %{}", value.name());
-    }
+    // No name stands twice: a graph keeps its values by name. Looking each of them up took a tenth of compile().
+    if (&value.graph() != &graph_) report("%{} is defined here but belongs to another graph", value.name());
     check_type(value);
   }
 

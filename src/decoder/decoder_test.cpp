@@ -1,5 +1,6 @@
 // The decoder against PyTorch's operators on the whole sequence at once: no cache, no capture, other formulas.
 #include <ATen/ATen.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -8,7 +9,6 @@
 #include "base/expect_error.h"
 #include "decoder/sequence.h"
 #include "halftone/compile/compile.h"
-#include "halftone/quant/quantize.h"
 
 namespace halftone {
 namespace {
@@ -149,7 +149,7 @@ TEST(Decoder, EveryStepIsNativeAndTheCacheIsWrittenInPlace) {
     const auto report =
         compile(module)->report({at::zeros({1, tokens}, at::kLong), at::arange(tokens), keep});
     EXPECT_EQ(report.interpreted, "");
-    EXPECT_TRUE(report.left_to_aten.empty()) << report.left_to_aten.front();
+    EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
     int64_t in_place = 0;
     for (const StepReport& step : report.steps) in_place += step.kernel == "index_copy_in_place" ? 1 : 0;
     EXPECT_EQ(in_place, 2 * config.layers);
@@ -165,7 +165,7 @@ TEST(Decoder, QuantizedStaysClose) {
       {"int8wo", 0.999}, {"int8dq", 0.998}, {"int4wo", 0.97}, {"bf16wo", 0.9999}};
   for (const auto& [scheme, cosine] : schemes) {
     const auto module = capture_decoder(config, weights, kContext);
-    const QuantizeReport report = quantize_(*module, scheme, {.embeddings = true});
+    const QuantizeReport report = quantize_decoder(*module, scheme);
     EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2))
         << scheme;
     Sequence sequence({module, compile(module), kContext});
@@ -218,15 +218,6 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   expect_error(ErrorCode::kInvalidArgument, {"101", "out of range"}, [&] { sequence.feed(unknown); });
   sequence.feed(std::span(many).first(kContext));
   expect_error(ErrorCode::kInvalidArgument, {"room for 0"}, [&] { sequence.feed(std::span(many).first(1)); });
-}
-
-/// 200 layers: capture, compile and a token each in seconds.
-TEST(Decoder, ManyLayers) {
-  const DecoderConfig config = config_of(200);
-  const DecoderWeights weights = weights_of(config, true);
-  const std::vector<int64_t> tokens = random_tokens(config, 5);
-  Sequence sequence(compiled(config, weights));
-  expect_near(sequence.feed(tokens), reference(config, weights, tokens)[4], "200 layers");
 }
 
 }  // namespace

@@ -11,7 +11,6 @@
 #include "decoder/vocabulary.h"
 #include "halftone/compile/compile.h"
 #include "halftone/decoder/generate.h"
-#include "halftone/quant/quantize.h"
 
 namespace halftone {
 
@@ -102,7 +101,7 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   for (const GraphInput& input : module->graph().inputs()) {
     if (input.kind == InputKind::kParameter) info.parameters += module->tensor(input.target).numel();
   }
-  if (!scheme.is_noquant()) quantize_(*module, scheme, {.embeddings = true});
+  if (!scheme.is_noquant()) quantize_decoder(*module, scheme);
   info.architecture = config.architecture;
   info.name = config.name;
   info.scheme = options.scheme;

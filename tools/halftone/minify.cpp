@@ -108,7 +108,7 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
   if (!options.inputs.empty()) files.push_back(options.inputs);
   require_writable({first_missing(options.folder)}, {options.model.path, files});
   const std::shared_ptr<GraphModule> module = open_model(options.model);
-  const GraphCase start{module, collect_inputs(*module, {.files = files}).front().values};
+  const GraphCase start{module, collect_inputs(*module, files).front().values};
   const MinifiedCase found = search(options, start, backend, console);
   save_case(options.folder, found, options.backend);
   const std::string text = print_graph(found.smallest.module->graph());

@@ -533,9 +533,7 @@ std::optional<Rows> try_rows(const Slot& slot) {
   return rows;
 }
 
-Rows Planner::rows(const Slot& slot, const Node& node) {
-  if (slot.meta.dim() == 0) fail(ErrorCode::kInternal, "a tensor without dimensions has no rows");
-  if (const std::optional<Rows> direct = try_rows(slot)) return *direct;
+Slot Planner::contiguous_copy(const Slot& slot, const Node& node) {
   const Slot copy =
       new_slot(Buffer::Kind::kArena, slot.dtype(), slot.sizes(), contiguous_strides(slot.sizes()));
   touch(slot, next_step());
@@ -543,7 +541,13 @@ Rows Planner::rows(const Slot& slot, const Node& node) {
   step->work.bytes = 2 * copy.numel() * static_cast<int64_t>(copy.meta.element_size());
   add_step(std::move(step), node);
   copies_.push_back(copy);
-  return *try_rows(copy);
+  return copy;
+}
+
+Rows Planner::rows(const Slot& slot, const Node& node) {
+  if (slot.meta.dim() == 0) fail(ErrorCode::kInternal, "a tensor without dimensions has no rows");
+  if (const std::optional<Rows> direct = try_rows(slot)) return *direct;
+  return *try_rows(contiguous_copy(slot, node));
 }
 
 void Planner::touch(const Slot& slot, int step) {

@@ -115,6 +115,8 @@ class Planner {
   ConvChoice convolutions() const { return inputs_.convolutions; }
   /// A line for the report: what was chosen, and why.
   void note_choice(std::string line) { plan_->choices.push_back(std::move(line)); }
+  /// A row-major copy, planned before the step at hand.
+  Slot contiguous_copy(const Slot& slot, const Node& node);
   /// The slot as rows of its last dimension, neighbours in memory; a copy is planned first where its strides
   /// are others.
   Rows rows(const Slot& slot, const Node& node);

@@ -165,8 +165,8 @@ std::unique_ptr<Step> emit_binary(const Node& node, Planner& planner, std::strin
   const bool multiply = node.is("aten::mul.Tensor");
   const Slot* left = planner.tensor(node, "self");
   const Slot* right = planner.tensor(node, "other");
-  if (!left || !right || !is_dense_float(*left) || !is_dense_float(*right)) {
-    reason = "not two dense float32 tensors";
+  if (!left || !right || left->dtype() != at::kFloat || right->dtype() != at::kFloat) {
+    reason = "not two float32 tensors";
     return nullptr;
   }
   if (!multiply && !planner.constant(node, "alpha").toScalar().equal(1)) {
@@ -176,11 +176,18 @@ std::unique_ptr<Step> emit_binary(const Node& node, Planner& planner, std::strin
   const std::vector<int64_t> sizes = planner.sizes_of(node.output());
   // Both operations commute: the longer operand comes first.
   Slot a = *left, b = *right;
-  if (a.sizes() != sizes) std::swap(a, b);
+  if (a.sizes() != sizes || (b.sizes() == sizes && !is_dense_float(b))) std::swap(a, b);
   if (a.sizes() != sizes || b.meta.dim() > a.meta.dim()) {
     reason = "broadcast in a way that has no kernel";
     return nullptr;
   }
+  if (!is_dense_float(b)) {
+    reason = "an operand that is broadcast is not dense, or neither is";
+    return nullptr;
+  }
+  // A part of a larger tensor, such as one of several linears that were joined, is copied first: below.
+  const Slot given = a;
+  if (!is_dense_float(a)) a.meta = a.meta.new_empty(a.sizes());
   const Slot ordered = in_order_of(b, a);
   const auto repeat = try_repeat(ordered.sizes(), in_order_of(a, a).sizes());
   const bool whole = a.sizes() == b.sizes();
@@ -192,6 +199,7 @@ std::unique_ptr<Step> emit_binary(const Node& node, Planner& planner, std::strin
     reason = "broadcast of a single element has no kernel";
     return nullptr;
   }
+  if (!is_dense_float(given)) a = planner.contiguous_copy(given, node);
   // Operands in two orders: one of them is turned around first.
   const Operand second =
       whole && !ordered.meta.is_contiguous() ? planner.rows(ordered, node).operand : b.operand();

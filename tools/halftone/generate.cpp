@@ -111,6 +111,7 @@ void generate(GenerateRequest request, const CommonOptions& common, Console& con
   const GeneratedText answer = generator->generate(prompt, request.generate);
   if (common.json) return console.result(as_json(*generator, answer).dump() + "\n");
   console.result("\n");
+  std::fflush(stdout);
   console.info(fmt::format(
       "{} tokens of prompt in {:.2f} s ({:.0f} a second), {} of answer in {:.2f} s ({:.1f} a second); {}",
       answer.prompt_tokens, answer.prompt_seconds, per_second(answer.prompt_tokens, answer.prompt_seconds),

@@ -10,15 +10,15 @@
 #include <optional>
 #include <string>
 
-#include "common/command_line.h"
-#include "common/console.h"
-#include "common/inputs.h"
-#include "common/model_file.h"
-#include "common/output_file.h"
+#include "command_line.h"
+#include "console.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
+#include "inputs.h"
+#include "model_file.h"
+#include "output_file.h"
 
 namespace halftone::cli {
 
@@ -87,8 +87,8 @@ MinifiedCase search(const MinifyRequest& options, const GraphCase& start, const 
   return minify(start, backend, with_progress);
 }
 
-/// What has to be made first: the folder, the outermost one of those around it that are missing, or, if it is
-/// there, a file in it. What is there and no folder is returned as it is.
+/// What has to be made first: the folder or the outermost one around it that is missing; if it is there, a file
+/// in it.
 std::string first_missing(const std::string& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -108,7 +108,7 @@ void minify_model(const MinifyRequest& options, const CommonOptions& common, Con
   if (!options.inputs.empty()) files.push_back(options.inputs);
   require_writable({first_missing(options.folder)}, {options.model.path, files});
   const std::shared_ptr<GraphModule> module = open_model(options.model);
-  const GraphCase start{module, collect_inputs(*module, files).front().values};
+  const GraphCase start{module, collect_inputs(*module, InputOptions{.files = files}).front().values};
   const MinifiedCase found = search(options, start, backend, console);
   save_case(options.folder, found, options.backend);
   const std::string text = print_graph(found.smallest.module->graph());

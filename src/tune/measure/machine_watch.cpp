@@ -25,8 +25,10 @@ constexpr double kSlowProbe = 1.3;
 // Threads that sleep need some time to begin; one that is kept from its processor loses a millisecond or
 // more.
 constexpr double kLateMs = 0.4;
-// Of one processor, in a turn.
-constexpr double kTurnShare = 0.05;
+// Of one processor, in a short turn: it lies between two time slices of another program or it does not. Long
+// turns have many slices in them, as those of all candidates have, so they take what a moment may have.
+constexpr double kShortTurnShare = 0.05;
+constexpr double kShortTurnMs = 10;
 // Of one processor, in a moment. Two ticks are lost or found at its ends.
 constexpr double kOthersShare = 0.2;
 constexpr double kMomentMs = 250;
@@ -101,7 +103,8 @@ class Watch {
 
   bool was_disturbed(double busy_before) {
     const double busy = others_.busy_ms() - busy_before;
-    const bool shared = busy > kTurnShare * ms_since(began_);
+    const double took = ms_since(began_);
+    const bool shared = busy > (took < kShortTurnMs ? kShortTurnShare : kOthersShare) * took;
     const bool slow = is_slow();
     return unknown_ran() || slow || shared;
   }

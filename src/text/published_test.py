@@ -134,7 +134,7 @@ class LlamaCpp(unittest.TestCase):
             if not texts_in.exists():
                 continue
             with self.subTest(name):
-                items = texts_in.read_text(encoding="utf-8").split(SEPARATOR)
+                items = texts_in.read_bytes().decode().removesuffix(SEPARATOR).split(SEPARATOR)
                 write_texts(FOLDER / "texts", [item.encode() for item in items])
                 try:
                     rows = answers(PROGRAM, written(name, vocabulary(read_metadata(path))), FOLDER / "texts", FOLDER / "out", "no-special", "no-parse")

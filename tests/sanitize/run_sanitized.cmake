@@ -18,7 +18,7 @@ endif()
 execute_process(COMMAND ${CMAKE_COMMAND} --build ${BUILD} COMMAND_ERROR_IS_FATAL ANY)
 cmake_host_system_information(RESULT cores QUERY NUMBER_OF_LOGICAL_CORES)
 # Component by component: the tests in tests/ read the source tree or start builds, and the outer run does that already.
-foreach(room base archive cpu kernels bench)
+foreach(room base archive text cpu kernels bench)
   execute_process(
     COMMAND ${CMAKE_CTEST_COMMAND} --test-dir ${BUILD}/src/${room} --output-on-failure --no-tests=ignore -LE long
       --parallel ${cores}

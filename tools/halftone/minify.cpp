@@ -10,15 +10,15 @@
 #include <optional>
 #include <string>
 
-#include "command_line.h"
-#include "console.h"
+#include "common/command_line.h"
+#include "common/console.h"
+#include "common/inputs.h"
+#include "common/model_file.h"
+#include "common/output_file.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/message.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/compilers.h"
-#include "inputs.h"
-#include "model_file.h"
-#include "output_file.h"
 
 namespace halftone::cli {
 

@@ -77,6 +77,23 @@ class SmolLM2(unittest.TestCase):
         report = json.loads(self.call("inspect", self.model, "--json"))
         self.assertEqual(report["totals"]["parameters"], 134515008)
 
+    def test_generates_what_transformers_does(self):
+        prompt = "The house stood at the end of a long road."
+        script = pathlib.Path(__file__).with_name("greedy_tokens.py")
+        done = subprocess.run([python(), script, prompt, "64"], capture_output=True, text=True, check=True)
+        expected = json.loads(done.stdout.splitlines()[-1])
+        call = ("generate", expected["file"], "-p", prompt, "-n", 64, "--temp", 0, "--json", "--logprobs", "--scheme")
+        report = json.loads(self.call(*call, "noquant"))
+        self.assertEqual(report["prompt_tokens"], expected["prompt_tokens"])
+        self.assertEqual(report["tokens"], expected["tokens"])
+        largest = max(abs(a - b) for a, b in zip(report["logprobs"], expected["logprobs"], strict=True))
+        print(f"log-probabilities of 64 tokens: at most {largest:.1e} from transformers'")
+        self.assertLess(largest, 1e-3)
+        for scheme in ("int8wo", "int8dq"):
+            report = json.loads(self.call(*call, scheme))
+            same = sum(a == b for a, b in zip(report["tokens"], expected["tokens"]))
+            print(f"{scheme}: {same} of the first 64 tokens are the same, {report['tokens_per_second']:.0f} a second")
+
     def test_runs_as_pytorch_does(self):
         for backend, tolerance in (("eager", 1e-4), ("halftone", 1e-3)):
             with self.subTest(backend=backend):

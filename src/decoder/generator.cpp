@@ -5,6 +5,7 @@
 #include "base/errors.h"
 #include "decoder/compiled_decoder.h"
 #include "decoder/gguf_weights.h"
+#include "decoder/memory_needed.h"
 #include "decoder/sampler.h"
 #include "decoder/sequence.h"
 #include "decoder/stop_text.h"
@@ -91,6 +92,7 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   DecoderConfig config = read_decoder_config(file, path);
   const int64_t context = context_of(config, options.context);
   const QuantConfig scheme(options.scheme);
+  require_memory_for(file, config, context);
   auto state = std::make_shared<State>(State{config, {}, read_gguf_tokenizer(file, path), {}});
   if (state->tokenizer.id_bound() > config.vocabulary) {
     fail(ErrorCode::kCorruptFile, "{}: the tokenizer has ids up to {}, the model {} tokens", path,

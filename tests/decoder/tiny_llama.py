@@ -38,13 +38,13 @@ def make_weights(tied, seed=5):
     return weights
 
 
-def write(path, weights, metadata=None, architecture="llama", types=None):
+def write(path, weights, metadata=None, architecture="llama", types=None, context=CONTEXT):
     """`metadata`: a function that adds to the writer. `types`: name of a weight to gguf's quantization type."""
     import gguf
 
     out = gguf.GGUFWriter(path, architecture)
     out.add_name("tiny")
-    out.add_context_length(CONTEXT)
+    out.add_context_length(context)
     out.add_embedding_length(WIDTH)
     out.add_block_count(LAYERS)
     out.add_feed_forward_length(HIDDEN)

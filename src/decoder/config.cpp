@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kMaxLayers = 1024;
 constexpr int64_t kMaxWidth = int64_t{1} << 17;
 constexpr int64_t kMaxVocabulary = int64_t{1} << 22;
-constexpr int64_t kMaxContext = int64_t{1} << 24;
+constexpr int64_t kMaxContext = int64_t{1} << 30;
 
 class Reader {
  public:

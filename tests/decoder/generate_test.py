@@ -118,8 +118,8 @@ class Generate(unittest.TestCase):
 
     def test_says_how_much_memory_is_missing(self):
         path = self.folder / "long.gguf"
-        tiny_llama.write(path, self.weights, context=1 << 24)
-        self.fails(1, ["loading takes", "a KV cache of 16777216 tokens", "are free"], path, "-p", "x", "-c", str(1 << 24))
+        tiny_llama.write(path, self.weights, context=1 << 30)
+        self.fails(1, ["loading takes", "a KV cache of 1073741824 tokens", "are free"], path, "-p", "x", "-c", str(1 << 30))
 
     def test_wrong_command_lines(self):
         self.fails(2, ["MODEL"])

@@ -29,7 +29,6 @@ def call(*arguments, stdin=None, **variables):
                           input=stdin if stdin is not None else "", env={**environment, **variables})
 
 
-@unittest.skipIf(gguf is None, "the package gguf is not installed: nothing writes GGUF files here")
 class Generate(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -159,7 +158,7 @@ class Generate(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False).result
-    if result.skipped:
-        print(f"skipped: {result.skipped[0][1]}")
-    sys.exit(not result.wasSuccessful())
+    if gguf is None:
+        print("generate_test: skipped, the Python package gguf is not usable here: nothing writes GGUF files")
+        sys.exit(77)
+    unittest.main()

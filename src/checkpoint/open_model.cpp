@@ -6,6 +6,7 @@
 #include "base/errors.h"
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/gguf.h"
 #include "halftone/cli/text_file.h"
 
 namespace halftone {
@@ -30,6 +31,7 @@ std::string model_file_head(const std::string& path) {
 ModelFileKind kind_of_head(const std::string& path, std::string_view head) {
   if (head.starts_with("PK\x03\x04")) return ModelFileKind::kPt2;
   if (is_ht_head(head)) return ModelFileKind::kHt;
+  if (is_gguf(head)) return ModelFileKind::kGguf;
   if (const auto kind = file_kind(head); kind != kUnknownFileKind && kind != "a safetensors file")
     return ModelFileKind::kOther;
   const std::string extension = std::filesystem::path(path).extension().string();
@@ -56,6 +58,12 @@ std::shared_ptr<GraphModule> open_model(const std::string& path, const OpenOptio
       return load_pt2(path, options);
     case ModelFileKind::kHt:
       return load_checkpoint(path, options);
+    case ModelFileKind::kGguf:
+      fail(ErrorCode::kUnsupported,
+           "{}: a GGUF file. `halftone inspect` describes it and `halftone verify` checks it; no other "
+           "command "
+           "reads GGUF files yet",
+           path);
     case ModelFileKind::kOther:
       break;
   }

@@ -63,6 +63,11 @@ TEST_F(OpenModel, RefusesTheRestAndSaysWhatItIs) {
   expect_refused(path("notes.ht"), ErrorCode::kUnsupported, "a text file");
   write_text(path("empty.pt2"), "");
   expect_refused(path("empty.pt2"), ErrorCode::kUnsupported, "an empty file");
+  for (const std::string magic : {"GGUF", "FUGG"}) {
+    write_text(path("model.ht"), magic + std::string(20, '\0'));
+    EXPECT_EQ(model_file_kind(path("model.ht")), ModelFileKind::kGguf);
+    expect_refused(path("model.ht"), ErrorCode::kUnsupported, "a GGUF file. `halftone inspect` describes it");
+  }
   // What nobody knows goes by its name, to the reader that knows best what is wrong.
   const std::string unknown("\x01\x02\x03\x04", 4);
   write_text(path("unknown.ht"), unknown);

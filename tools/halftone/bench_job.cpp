@@ -102,6 +102,13 @@ int exit_code_of(const BenchRequest& request, const BenchResults& results, Conso
   return kJobFailed;
 }
 
+/// One line, and not a row for each scheme.
+void refuse_gguf(const BenchRequest& request) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(request.suite, ignored)) return;
+  if (model_file_kind(request.suite) == ModelFileKind::kGguf) open_model({.path = request.suite});
+}
+
 /// Before the first row runs. A file that cannot be read is a row of its own later.
 void check_shapes(const BenchRequest& request) {
   if (request.shapes.empty()) return;
@@ -193,6 +200,7 @@ int run_bench_request(const BenchRequest& request, const CommonOptions& common, 
     require_writable({path, request.force}, {request.suite});
   for (const std::string& path : {request.json, request.html})
     require_writable({path, request.force}, {request.suite, {request.csv, request.check}});
+  refuse_gguf(request);
   check_shapes(request);
   std::optional<Expectations> expectations;
   if (!request.check.empty()) expectations.emplace(request, console);

@@ -1,6 +1,5 @@
-// halftone verify: whether a .ht file is sound, and what it holds.
+// halftone verify: whether a .ht or a .gguf file is sound, and what it holds.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -14,20 +13,34 @@
 #include "halftone/capture/capture.h"
 #include "halftone/checkpoint/checkpoint.h"
 #include "halftone/cli/message.h"
+#include "command_line.h"
+#include "console.h"
+#include "gguf.h"
+#include "halftone/base/error.h"
+#include "halftone/capture/capture.h"
+#include "halftone/checkpoint/checkpoint.h"
+#include "halftone/cli/gguf.h"
 #include "halftone/cli/table.h"
+#include "halftone/cli/text_file.h"
+#include "verify_findings.h"
 
 namespace halftone::cli {
 
 namespace {
 
 constexpr const char* kVerifyDescription =
-    "Check that a .ht file is sound, and say what it holds\n\n"
-    "Reads every byte: checksums, format, versions, graph, configs, backend. Fails if anything is\n"
-    "wrong, and says what.";
+    "Check that a .ht or .gguf file is sound, and say what it holds\n\n"
+    "Reads every byte. Of a .ht: checksums, format, versions, graph, configs, backend. Of a .gguf,\n"
+    "which has no checksums: format, sizes and places of the tensors, padding, metadata, whether all\n"
+    "numbers are finite, and which types of tensors Halftone reads. Fails if anything is wrong, and\n"
+    "says what.";
 constexpr const char* kVerifyExamples = R"(Examples:
   halftone verify model.ht
+  halftone verify model.gguf
   halftone verify model.ht --fast
   halftone verify model.ht --json)";
+
+constexpr size_t kMagicBytes = 4;
 
 struct VerifyOptions {
   std::string path;
@@ -134,6 +147,8 @@ std::string to_text(const VerifyOptions& options, const CheckpointInfo& info) {
 }
 
 void verify(const VerifyOptions& options, const CommonOptions& common, Console& console) {
+  if (is_gguf(read_file_start(options.path, kMagicBytes)))
+    return verify_gguf({.path = options.path, .json = common.json, .fast = options.fast}, console);
   for (const std::string& library : options.libraries) load_operator_library(library);
   const CheckpointInfo info =
       verify_checkpoint(options.path, options.fast ? VerifyDepth::kMetadata : VerifyDepth::kEverything);
@@ -142,11 +157,7 @@ void verify(const VerifyOptions& options, const CommonOptions& common, Console& 
   } else if (info.findings.empty()) {
     console.result(to_text(options, info));
   }
-  if (!info.findings.empty()) {
-    throw Error(ErrorCode::kCorruptFile,
-                fmt::format("{}: {} finding{}:\n{}", options.path, info.findings.size(),
-                            info.findings.size() == 1 ? "" : "s", fmt::join(info.findings, "\n")));
-  }
+  throw_findings(options.path, info.findings);
 }
 
 }  // namespace
@@ -155,7 +166,7 @@ void add_verify(CLI::App& app, CommandLine& line) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = app.add_subcommand("verify", kVerifyDescription);
   command->footer(kVerifyExamples);
-  command->add_option("FILE", options->path, "A .ht file")->required()->type_name("");
+  command->add_option("FILE", options->path, "A .ht file, or a .gguf file")->required()->type_name("");
   command->add_flag("--fast", options->fast, "Only the metadata: neither weights nor checksums are read");
   add_library_option(*command, options->libraries);
   add_common_options(*command, line.common);

@@ -19,7 +19,8 @@ struct OpenOptions {
 enum class ModelFileKind {
   kPt2,    ///< as torch.export.save writes it
   kHt,     ///< Halftone's own: save_checkpoint(), save()
-  kOther,  ///< neither
+  kGguf,   ///< llama.cpp's; open_model() does not read it yet, describe_gguf() does
+  kOther,  ///< none of these
 };
 
 /// The first bytes decide. What they leave open (a file that is cut off, say) goes by the name's extension,

@@ -1,6 +1,7 @@
 #include "archive/gguf/gguf_describe.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -23,6 +24,15 @@ GgufJson number_json(double number) {
   return number;
 }
 
+/// The shortest decimal number that is this float: 1e-05 and not 9.999999747378752e-06.
+double shortest_decimal(float number) {
+  if (!std::isfinite(number)) return number;
+  const std::string text = fmt::format("{}", number);
+  double result = number;
+  std::from_chars(text.data(), text.data() + text.size(), result);
+  return result;
+}
+
 /// `whole` becomes false if something is left out.
 GgufJson value_json(const GgufValue& value, bool& whole) {
   if (value.is_array()) {
@@ -39,7 +49,9 @@ GgufJson value_json(const GgufValue& value, bool& whole) {
   if (const auto flag = value.try_bool()) return *flag;
   if (const auto integer = value.try_int()) return *integer;
   if (const auto integer = value.try_uint()) return *integer;
-  return number_json(value.try_number().value_or(0));
+  const double number = value.try_number().value_or(0);
+  const bool single = value.type() == GgufValueType::kFloat32;
+  return number_json(single ? shortest_decimal(static_cast<float>(number)) : number);
 }
 
 std::string text_at(const GgufReader& file, std::string_view key) {

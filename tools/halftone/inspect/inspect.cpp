@@ -12,6 +12,9 @@
 #include "common/console.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
+#include "command_line.h"
+#include "console.h"
+#include "gguf.h"
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/graph/graph_module.h"
@@ -28,7 +31,8 @@ constexpr const char* kInspectDescription =
     "Show what is in a model, layer by layer\n\n"
     "Inputs with their dynamic dimensions, outputs, layers with operators, shapes and parameters,\n"
     "totals, and what could be quantized. Of a .pt2 file whose operators are unknown or refused here,\n"
-    "what the file says of itself, and the reasons.";
+    "what the file says of itself, and the reasons. Of a .gguf file architecture, types of the\n"
+    "tensors, and metadata.";
 constexpr const char* kInspectExamples = R"(Examples:
   halftone inspect model.pt2
   halftone inspect model.pt2 --time --threads 1
@@ -36,7 +40,8 @@ constexpr const char* kInspectExamples = R"(Examples:
   halftone inspect model.pt2 --backend halftone
   halftone inspect model.pt2 --submodules
   halftone inspect model.pt2 --json | python3 -m json.tool
-  halftone inspect model.pt2 --dot | dot -Tsvg > model.svg)";
+  halftone inspect model.pt2 --dot | dot -Tsvg > model.svg
+  halftone inspect model.gguf --tensors)";
 
 struct InspectOptions {
   ModelOptions model;
@@ -44,6 +49,7 @@ struct InspectOptions {
   bool dot = false;
   bool time = false;
   bool submodules = false;
+  bool tensors = false;
   std::string backend;
   std::vector<std::string> inputs;
 };
@@ -70,6 +76,14 @@ std::shared_ptr<const GraphModule> open_or_describe(const InspectOptions& option
 }
 
 void inspect(const InspectOptions& options, const CommonOptions& common, Console& console) {
+  const bool gguf = model_file_kind(options.model.path) == ModelFileKind::kGguf;
+  if (gguf && !describes_only(options))
+    throw UsageError(options.model.path +
+                     ": a GGUF file is described only: it goes with --tensors and --json");
+  if (gguf)
+    return inspect_gguf({.path = options.model.path, .json = common.json, .tensors = options.tensors},
+                        console);
+  if (options.tensors) throw UsageError("--tensors goes with a .gguf file");
   const std::shared_ptr<const GraphModule> module = open_or_describe(options, common, console);
   if (!module) return;
   if (options.graph) return console.result(print_graph(module->graph()));
@@ -106,6 +120,8 @@ void add_inspect(CLI::App& app, CommandLine& line) {
   CLI::App* command = app.add_subcommand("inspect", kInspectDescription);
   command->footer(kInspectExamples);
   add_model_options(*command, options->model);
+  command->get_option("MODEL")->description(
+      "The model: a .pt2 file as torch.export.save writes it, a .ht file, or a .gguf file");
   auto* graph = command->add_flag("--graph", options->graph, "Print the graph in its text form instead");
   auto* dot =
       command->add_flag("--dot", options->dot, "Print the graph for Graphviz instead")->excludes(graph);
@@ -130,6 +146,7 @@ void add_inspect(CLI::App& app, CommandLine& line) {
                          ->excludes(dot)
                          ->excludes(time)
                          ->excludes(backend);
+  command->add_flag("--tensors", options->tensors, "List every tensor of a .gguf file, too");
   command
       ->add_option("--inputs", options->inputs,
                    "Inputs for --time, --backend and --submodules (default: the model's\nsample inputs)")

@@ -4,6 +4,7 @@
 //
 // The first round makes plans and packs weights, and is not counted. "of bandwidth" is what the weights and the cache of
 // an answer's token take at the read bandwidth that is measured in the same run, divided by the token's time.
+#include <ATen/Parallel.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -13,10 +14,11 @@
 #include <string>
 #include <vector>
 
+#include "cpu/thread_pool.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
-#include "halftone/compile/profile.h"
 #include "halftone/decoder/generate.h"
+#include "kernels/peaks/peaks.h"
 
 namespace {
 
@@ -37,13 +39,15 @@ struct Candidate {
 };
 
 double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2),
+                   values.end());
   return values[values.size() / 2];
 }
 
 /// A text of `count` tokens.
 std::string prompt_of(const halftone::Generator& generator, int64_t count) {
-  const std::string words = "The house stood at the end of a long road, and every evening a light was seen there. ";
+  const std::string words =
+      "The house stood at the end of a long road, and every evening a light was seen there. ";
   std::string text;
   while (static_cast<int64_t>(generator.tokenizer().encode(text).size()) < count) text += words;
   std::vector<int64_t> tokens = generator.tokenizer().encode(text, {.add_special = false});
@@ -61,7 +65,9 @@ void take_turn(Candidate& candidate, int64_t answer, bool counted) {
 }
 
 int run(const Settings& settings) {
-  const double bandwidth = halftone::measure_machine_limits(settings.threads).read_bytes_per_second;
+  const int threads = settings.threads > 0 ? settings.threads : at::get_num_threads();
+  halftone::ThreadPool pool(threads);
+  const double bandwidth = halftone::kernels::measure_peaks(pool, 10).read_gbs * 1e9;
   std::vector<Candidate> candidates;
   for (const std::string& scheme : settings.schemes) {
     halftone::DecoderOptions options{.scheme = scheme, .context = settings.prompt + settings.answer + 64};
@@ -72,7 +78,8 @@ int run(const Settings& settings) {
   for (int round = 0; round <= settings.rounds; ++round) {
     for (Candidate& candidate : candidates) take_turn(candidate, settings.answer, round > 0);
   }
-  nlohmann::ordered_json report = {{"read_bytes_per_second", bandwidth}, {"schemes", nlohmann::json::array()}};
+  nlohmann::ordered_json report = {{"read_bytes_per_second", bandwidth},
+                                   {"schemes", nlohmann::json::array()}};
   std::vector<halftone::Row> rows;
   for (const Candidate& candidate : candidates) {
     if (candidate.answer_rates.empty()) {

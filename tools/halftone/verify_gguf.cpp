@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "console.h"
-#include "gguf.h"
+#include "common/console.h"
+#include "common/gguf.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/gguf.h"
 #include "halftone/cli/table.h"

@@ -10,11 +10,9 @@
 
 #include "common/command_line.h"
 #include "common/console.h"
+#include "common/gguf.h"
 #include "common/inputs.h"
 #include "common/model_file.h"
-#include "command_line.h"
-#include "console.h"
-#include "gguf.h"
 #include "halftone/base/error.h"
 #include "halftone/capture/capture.h"
 #include "halftone/graph/graph_module.h"

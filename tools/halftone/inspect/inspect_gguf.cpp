@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "console.h"
-#include "gguf.h"
+#include "common/console.h"
+#include "common/gguf.h"
 #include "halftone/cli/gguf.h"
 #include "halftone/cli/table.h"
 #include "halftone/cli/terminal_text.h"

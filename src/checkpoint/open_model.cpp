@@ -60,9 +60,9 @@ std::shared_ptr<GraphModule> open_model(const std::string& path, const OpenOptio
       return load_checkpoint(path, options);
     case ModelFileKind::kGguf:
       fail(ErrorCode::kUnsupported,
-           "{}: a GGUF file. `halftone inspect` describes it and `halftone verify` checks it; no other "
-           "command "
-           "reads GGUF files yet",
+           "{}: a GGUF file. `halftone inspect` describes it and `halftone verify` checks it, `halftone "
+           "generate` runs "
+           "it; no other command reads GGUF files yet",
            path);
     case ModelFileKind::kOther:
       break;

@@ -240,9 +240,9 @@ def run(*arguments, env=None, **options):
 
 
 # "1 calls", which every text of the program is searched for. "1x2 samples" and "0.1 models" are none.
-NOUNS = ("buffer|byte|call|note|regression|candidate|chunk|convolution|element|embedding|entrie|file|finding|group|kernel|layer|linear|measurement|model|"
-         "node|operation|operator|output|parameter|pattern|problem|repetition|result|round|row|sample|shape|step|tensor|thread|trial|"
-         "tuning|weight")
+NOUNS = ("buffer|byte|call|candidate|chunk|convolution|element|embedding|entrie|file|finding|group|kernel|layer|linear|measurement|"
+         "model|node|note|operation|operator|output|parameter|pattern|problem|regression|repetition|result|round|row|sample|shape|"
+         "step|tensor|thread|trial|tuning|weight")
 WRONG_PLURAL = re.compile(rf"(?<![\w.,×/+-])1 (static int8 |matched |quantized |different )?({NOUNS})s\b")
 
 

@@ -121,7 +121,7 @@ class Generate(unittest.TestCase):
         self.fails(1, ["loading takes", "a KV cache of 1073741824 tokens", "are free"], path, "-p", "x", "-c", str(1 << 30))
 
     def test_wrong_command_lines(self):
-        self.fails(2, ["model is required"])
+        self.fails(2, ["MODEL is missing"])
         self.fails(2, ["--scheme", "int8wo"], self.model, "-p", "x", "--scheme", "int9")
         self.fails(2, ["--temp"], self.model, "-p", "x", "--temp", "-1")
         self.fails(2, ["--top-p"], self.model, "-p", "x", "--top-p", "2")

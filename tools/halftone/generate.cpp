@@ -31,7 +31,7 @@ constexpr const char* kGenerateExamples = R"(Examples:
   cat story.txt | halftone generate model.gguf --json --logprobs)";
 
 struct GenerateRequest {
-  std::string model;
+  std::string model, named_model;  ///< one of them
   std::optional<std::string> prompt;
   DecoderOptions decoder;
   GenerateOptions generate;
@@ -83,6 +83,8 @@ nlohmann::ordered_json as_json(const Generator& generator, const GeneratedText& 
 }
 
 void generate(GenerateRequest request, const CommonOptions& common, Console& console) {
+  if (request.model.empty()) request.model = request.named_model;
+  if (request.model.empty()) throw UsageError("MODEL is missing: halftone generate model.gguf -p TEXT");
   const std::string prompt = prompt_of(request);
   request.decoder.threads = common.threads;
   // Before the model is loaded, which takes seconds.
@@ -152,19 +154,19 @@ void add_generate(CLI::App& app, CommandLine& line) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = app.add_subcommand("generate", kGenerateDescription);
   command->footer(kGenerateExamples);
-  auto* model = command->add_option("MODEL,-m,--model", request->model, "The model: a .gguf file")
-                    ->required()
-                    ->type_name("");
-  model->envname("HALFTONE_MODEL");
+  auto* model = command->add_option("MODEL", request->model, "The model: a .gguf file")->type_name("");
+  with_variable(
+      command->add_option("-m,--model", request->named_model, "The same, as llama.cpp's programs take it")
+          ->type_name("F.gguf")
+          ->excludes(model));
   with_variable(
       command->add_option("-p,--prompt", request->prompt, "The text to continue; - or nothing: from stdin")
           ->type_name("TEXT"));
-  with_variable(command
-                    ->add_option("-n,--predict,--n-predict", request->generate.max_tokens,
-                                 "Tokens of the answer, at most")
-                    ->type_name("N")
-                    ->check(CLI::NonNegativeNumber)
-                    ->capture_default_str());
+  with_variable(
+      command->add_option("-n,--predict", request->generate.max_tokens, "Tokens of the answer, at most")
+          ->type_name("N")
+          ->check(CLI::NonNegativeNumber)
+          ->capture_default_str());
   with_variable(command
                     ->add_option("-c,--ctx-size", request->decoder.context,
                                  "Tokens of prompt and answer together\n(default: the model's, at most 2048)")

@@ -27,7 +27,8 @@ class LinearFinder {
     for (Node* node : snapshot(context_.graph)) unflattened += try_unflatten(*node) ? 1 : 0;
     if (products + biases + unflattened == 0) return false;
     collapse_views(context_.graph);
-    context_.note("{} products, {} biases, {} flattened inputs", products, biases, unflattened);
+    context_.note("{}, {} with a bias, {}", counted(products, "product"), biases,
+                  counted(unflattened, "flattened input"));
     return true;
   }
 

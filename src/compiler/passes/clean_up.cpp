@@ -122,7 +122,7 @@ bool rewrite_clean_up(PassContext& context) {
     if (!again) removed += collapse_views(context.graph);
   }
   removed += context.graph.erase_dead_nodes();
-  if (removed > 0) context.note("{} nodes that change nothing", removed);
+  if (removed > 0) context.note("{} that change nothing", counted(removed, "node"));
   return removed > 0;
 }
 

@@ -66,7 +66,7 @@ bool rewrite_common_subexpressions(PassContext& context) {
       context.graph.replace_all_uses(node->output(i), original->output(i));
     ++merged;
   }
-  if (merged > 0) context.note("{} nodes computed once instead of again", merged);
+  if (merged > 0) context.note("{} computed once instead of again", counted(merged, "node"));
   return merged > 0;
 }
 

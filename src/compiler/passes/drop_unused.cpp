@@ -7,7 +7,7 @@ namespace halftone::compiler {
 
 bool rewrite_drop_unused(PassContext& context) {
   const size_t dropped = remove_unused_inputs(context.graph, context.tensors).size();
-  if (dropped > 0) context.note("{} tensors", dropped);
+  if (dropped > 0) context.note("{}", counted(dropped, "tensor"));
   return dropped > 0;
 }
 

@@ -97,7 +97,7 @@ bool fold(PassContext& context, bool (*wanted)(const Node& node), bool any_size)
       context.note("%{} is not folded: {}", node->output()->name(), error.what());
     }
   }
-  if (folded > 0) context.note("{} nodes", folded);
+  if (folded > 0) context.note("{}", counted(folded, "node"));
   return folded > 0;
 }
 

@@ -73,7 +73,7 @@ bool rewrite_fold_scalars(PassContext& context) {
       ++folded;
     }
   }
-  if (folded > 0) context.note("{} numbers", folded);
+  if (folded > 0) context.note("{}", counted(folded, "number"));
   return folded > 0;
 }
 

@@ -39,7 +39,7 @@ class ZeroEmbeddings {
         break;
       }
     }
-    if (folded > 0) context_.note("{} sums with the first row of a table", folded);
+    if (folded > 0) context_.note("{} with the first row of a table", counted(folded, "sum"));
     return folded > 0;
   }
 

@@ -8,7 +8,7 @@ namespace halftone::compiler {
 
 bool rewrite_functionalize(PassContext& context) {
   const size_t count = functionalize(context.graph);
-  if (count > 0) context.note("{} operators", count);
+  if (count > 0) context.note("{}", counted(count, "operator"));
   return count > 0;
 }
 

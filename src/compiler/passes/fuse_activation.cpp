@@ -56,7 +56,7 @@ bool rewrite_fuse_activation(PassContext& context) {
     moved->output()->set_meta(node->output()->meta());
     ++fused;
   }
-  if (fused > 0) context.note("{} activations", fused);
+  if (fused > 0) context.note("{}", counted(fused, "activation"));
   return fused > 0;
 }
 

@@ -72,7 +72,7 @@ bool rewrite_fuse_linear(PassContext& context) {
                   quantized_specs(node->output()->name(), meta, false), node->source());
     ++fused;
   }
-  if (fused > 0) context.note("{} linears", fused);
+  if (fused > 0) context.note("{}", counted(fused, "linear"));
   return fused > 0;
 }
 

@@ -110,7 +110,7 @@ class NormFuser {
       if (!norm) norm = try_spelled_rms(*node, constants_);
       if (norm) try_fuse(*norm, *node);
     }
-    if (fused_ > 0) context_.note("{} norms", fused_);
+    if (fused_ > 0) context_.note("{}", counted(fused_, "norm"));
     return fused_ > 0;
   }
 

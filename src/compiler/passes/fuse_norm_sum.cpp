@@ -31,7 +31,7 @@ bool rewrite_fuse_norm_sum(PassContext& context) {
     context.graph.replace_all_uses(sum->output(), norm->output(1));
     ++fused;
   }
-  if (fused > 0) context.note("{} sums", fused);
+  if (fused > 0) context.note("{}", counted(fused, "sum"));
   return fused > 0;
 }
 

@@ -22,7 +22,7 @@ bool rewrite_fuse_residual(PassContext& context) {
                   found->product->source());
     ++fused;
   }
-  if (fused > 0) context.note("{} residuals", fused);
+  if (fused > 0) context.note("{}", counted(fused, "residual"));
   return fused > 0;
 }
 

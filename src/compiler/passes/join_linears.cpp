@@ -80,7 +80,7 @@ class Joiner {
       readers[index].push_back(node);
     }
     for (std::vector<Node*>& some : readers) join_alike(std::move(some));
-    if (joined_ > 0) context_.note("{} groups of linears", joined_);
+    if (joined_ > 0) context_.note("{} of linears", counted(joined_, "group"));
     return joined_ > 0;
   }
 

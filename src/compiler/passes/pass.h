@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/cli/message.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone::compiler {

@@ -20,7 +20,7 @@ class PatchFinder {
   bool run() {
     size_t found = 0;
     for (Node* node : snapshot(context_.graph)) found += try_convolution(*node) ? 1 : 0;
-    if (found > 0) context_.note("{} convolutions of patches", found);
+    if (found > 0) context_.note("{} of patches", counted(found, "convolution"));
     return found > 0;
   }
 

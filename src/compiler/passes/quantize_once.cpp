@@ -86,7 +86,7 @@ bool rewrite_quantize_once(PassContext& context) {
     }
   }
   if (made + shared > 0)
-    context.note("{} activations quantized where they are made, {} once for several linears", made, shared);
+    context.note("{} quantized where made, {} once for several linears", counted(made, "activation"), shared);
   return made + shared > 0;
 }
 

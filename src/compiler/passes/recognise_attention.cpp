@@ -31,7 +31,7 @@ class AttentionRewriter {
       // Models do not use other scales, and the result for masked elements would depend on the kernel.
       if (found && found->scale > 0 && std::isfinite(found->scale)) try_replace(*found, *node);
     }
-    if (found_ > 0) context_.note("{} attentions", found_);
+    if (found_ > 0) context_.note("{}", counted(found_, "attention"));
     return found_ > 0;
   }
 

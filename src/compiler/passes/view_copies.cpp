@@ -34,7 +34,7 @@ bool rewrite_view_copies(PassContext& context) {
       break;
     }
   }
-  if (changed > 0) context.note("{} copies became views", changed);
+  if (changed > 0) context.note("{} instead of copies", counted(changed, "view"));
   return changed > 0;
 }
 

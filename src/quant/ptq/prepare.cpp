@@ -7,6 +7,7 @@
 #include "base/errors.h"
 #include "graph/rewrite/functionalize.h"
 #include "graph/run/mutation.h"
+#include "halftone/cli/message.h"
 #include "quant/ptq/canonical_linear.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
@@ -117,8 +118,8 @@ void check_patterns(const BackendConfig& config, const std::vector<BackendPatter
 void require_something(const PtqState& state, const BackendConfig& config) {
   if (state.matches.empty())
     fail(ErrorCode::kInvalidArgument,
-         "no pattern of the backend config \"{}\" matches any of the {} operations", config.name(),
-         state.fused_ops->fused_ops().size());
+         "no pattern of the backend config \"{}\" matches any operation of the model, which has {}",
+         config.name(), counted(state.fused_ops->fused_ops().size(), "operation"));
   const bool some = std::any_of(state.matches.begin(), state.matches.end(),
                                 [](const PlannedMatch& match) { return match.info.quantized; });
   if (some) return;

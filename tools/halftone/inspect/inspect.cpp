@@ -119,7 +119,7 @@ void add_inspect(CLI::App& app, CommandLine& line) {
   command->footer(kInspectExamples);
   add_model_options(*command, options->model);
   command->get_option("MODEL")->description(
-      "The model: a .pt2 file as torch.export.save writes it, a .ht file, or a .gguf file");
+      "The model: a .pt2 file as torch.export.save writes it, a .ht file,\nor a .gguf file");
   auto* graph = command->add_flag("--graph", options->graph, "Print the graph in its text form instead");
   auto* dot =
       command->add_flag("--dot", options->dot, "Print the graph for Graphviz instead")->excludes(graph);

@@ -47,7 +47,7 @@ class LayoutMover {
   bool run() {
     size_t moved = 0;
     for (Node* node : snapshot(context_.graph)) moved += try_move(*node) ? 1 : 0;
-    if (moved > 0) context_.note("{} operators", moved);
+    if (moved > 0) context_.note("{}", counted(moved, "operator"));
     return moved > 0;
   }
 

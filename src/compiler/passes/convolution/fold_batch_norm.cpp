@@ -59,7 +59,7 @@ class Folder {
     for (Node* node : snapshot(context_.graph)) {
       if (node->op() != nullptr && is_inference_norm(*node) && try_fold(*node)) ++folded;
     }
-    if (folded > 0) context_.note("{} batch norms", folded);
+    if (folded > 0) context_.note("{}", counted(folded, "batch norm"));
     return folded > 0;
   }
 

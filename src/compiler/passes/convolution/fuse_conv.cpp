@@ -146,7 +146,7 @@ class ConvFuser {
         context_.note("%{} stays {}: {}", node->output()->name(), node->target(), why);
       }
     }
-    if (fused > 0) context_.note("{} convolutions", fused);
+    if (fused > 0) context_.note("{}", counted(fused, "convolution"));
     return fused > 0;
   }
 

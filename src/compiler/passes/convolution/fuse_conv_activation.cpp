@@ -97,7 +97,7 @@ bool rewrite_fuse_conv_activation(PassContext& context) {
                   node->source());
     ++fused;
   }
-  if (fused > 0) context.note("{} activations", fused);
+  if (fused > 0) context.note("{}", counted(fused, "activation"));
   return fused > 0;
 }
 

@@ -120,7 +120,7 @@ def ask(case):
 
 def is_taken(answer):
     """0, or 1 because there is no such model: the name was not the problem."""
-    return answer[0] == 0 or answer[0] == 1 and "nowhere.pt2: no such file" in answer[1]
+    return answer[0] == 0 or answer[0] == 1 and re.search("nowhere.pt2: .*[Nn]o such file", answer[1]) is not None
 
 
 @functools.cache

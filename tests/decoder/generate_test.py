@@ -122,7 +122,7 @@ class Generate(unittest.TestCase):
 
     def test_wrong_command_lines(self):
         self.fails(2, ["MODEL is missing"])
-        self.fails(2, ["--scheme", "int8wo"], self.model, "-p", "x", "--scheme", "int9")
+        self.fails(2, ['unknown scheme "int9"', "int8wo"], self.model, "-p", "x", "--scheme", "int9")
         self.fails(2, ["--temp"], self.model, "-p", "x", "--temp", "-1")
         self.fails(2, ["--top-p"], self.model, "-p", "x", "--top-p", "2")
         self.fails(2, ["--tempp", "--temp"], self.model, "-p", "x", "--tempp", "1")

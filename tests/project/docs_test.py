@@ -152,10 +152,12 @@ class Index(unittest.TestCase):
         self.assertEqual(not_linked(DOCS / "api.md", headers), [])
 
 
-class Tokenizer(unittest.TestCase):
-    def test_program_is_the_example(self):
-        (program,) = re.findall(r"(?ms)^```cpp\n(.*?)^```$", (DOCS / "tokenizer.md").read_text(encoding="utf-8"))
-        self.assertEqual(program, (ROOT / "examples/tokenize.cpp").read_text(encoding="utf-8"))
+class Programs(unittest.TestCase):
+    def test_programs_are_the_examples(self):
+        for page, example in (("tokenizer.md", "tokenize.cpp"), ("generate.md", "generate.cpp")):
+            with self.subTest(page):
+                (program,) = re.findall(r"(?ms)^```cpp\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"))
+                self.assertEqual(program, (ROOT / "examples" / example).read_text(encoding="utf-8"))
 
 
 class Hacking(unittest.TestCase):

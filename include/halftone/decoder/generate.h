@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/error.h"
 #include "halftone/base/progress.h"
 #include "halftone/text/tokenizer.h"
 

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 #include "base/errors.h"
 #include "base/nearest.h"
@@ -21,29 +22,29 @@ std::span<const Pass> all_passes() {
        "removes dropout, detach and whatever changes nothing; checks that metadata already proves",
        rewrite_clean_up},
       {"restore_weights", "makes floats of the weights of convolutions that are stored in 8 bits",
-       rewrite_restore_weights},
+       rewrite_restore_weights, "restore_int8_weight"},
       {"view_copies", "turns copying views of contiguous tensors into views", rewrite_view_copies},
       {"canonical_linear", "spells every matrix product with a weight as aten::linear, on unflattened rows",
        rewrite_canonical_linear},
       {"patches_to_linear", "makes a linear of a convolution whose patches do not overlap",
-       rewrite_patches_to_linear},
+       rewrite_patches_to_linear, "conv"},
       {"fold_zero_embedding", "adds the first row of a table where it is read with nothing but zeros",
-       rewrite_fold_zero_embedding},
+       rewrite_fold_zero_embedding, "embedding"},
       {"fold_constants", "computes what depends on constants only", rewrite_fold_constants},
       {"common_subexpressions", "computes equal things once", rewrite_common_subexpressions},
       {"fold_batch_norm", "folds batch norm into the convolution or linear before it",
-       rewrite_fold_batch_norm},
+       rewrite_fold_batch_norm, "batch_norm"},
       {"fold_scalars", "folds factors and offsets after a linear into its weight and bias",
        rewrite_fold_scalars},
       {"recognise_attention", "finds attention in all its spellings", rewrite_recognise_attention},
       {"fuse_conv", "brings convolutions into one form that takes bias, residual and activation",
-       rewrite_fuse_conv},
+       rewrite_fuse_conv, "conv"},
       {"channels_last", "keeps channels neighbours in memory from one convolution to the next",
-       rewrite_channels_last},
+       rewrite_channels_last, "conv"},
       {"fuse_conv_residual", "adds residuals where a convolution writes its result",
-       rewrite_fuse_conv_residual},
+       rewrite_fuse_conv_residual, "conv"},
       {"fuse_conv_activation", "applies activations where a convolution writes its result",
-       rewrite_fuse_conv_activation},
+       rewrite_fuse_conv_activation, "conv"},
       {"fuse_linear", "brings linears of all formats into one form that takes bias, activation and residual",
        rewrite_fuse_linear},
       {"fuse_activation", "applies activations where a linear writes its result", rewrite_fuse_activation},
@@ -69,6 +70,17 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       fail(ErrorCode::kInvalidArgument, "there is no pass \"{}\"{}; known: {}", name,
            did_you_mean(name, names), fmt::join(names, ", "));
   }
+  // No pass makes an operator whose name has such a word where there was none with it.
+  std::set<std::string, std::less<>> targets;
+  for (const auto& node : graph.nodes()) {
+    if (!targets.contains(node->target())) targets.insert(std::string(node->target()));
+  }
+  const auto may_apply = [&](const Pass& pass) {
+    return pass.only_with.empty() ||
+           std::any_of(targets.begin(), targets.end(), [&](std::string_view target) {
+             return target.find(pass.only_with) != std::string_view::npos;
+           });
+  };
   PassContext context{graph, tensors, ranges, log};
   context.mutates = has_writers(graph) && AliasSets(graph).any_written();
   for (const Pass& pass : all_passes()) {
@@ -77,7 +89,7 @@ void run_passes(Graph& graph, TensorMap& tensors, const std::map<std::string, Sy
       context.note("switched off");
       continue;
     }
-    if (!run_rewrite(graph, pass.name, [&] { return pass.rewrite(context); })) {
+    if (!may_apply(pass) || !run_rewrite(graph, pass.name, [&] { return pass.rewrite(context); })) {
       context.note("found nothing");
       continue;
     }

@@ -13,6 +13,9 @@ struct Pass {
   std::string name;
   std::string what;  ///< one-line description
   Rewrite rewrite;
+  /// Only for graphs that have an operator with this in its name; empty: for all. Looking for what cannot be there
+  /// costs several walks over the graph.
+  std::string only_with = {};
 };
 
 /// In the order in which they run.

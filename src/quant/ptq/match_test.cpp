@@ -194,7 +194,7 @@ TEST(PtqMatch, RefusesWhatItCannotMean) {
   expect_error(ErrorCode::kInvalidArgument,
                {"test model", "configs[0].pattern", "aten::lineer", "aten::linear"},
                prepare_with(config_with({"aten::lineer"}), plain_mapping()));
-  expect_error(ErrorCode::kInvalidArgument, {"no pattern", "1 operations"},
+  expect_error(ErrorCode::kInvalidArgument, {"no pattern", "which has 1 operation"},
                prepare_with(config_with({"torch.nn.Conv2d"}), plain_mapping()));
   QConfig signed_activations = *plain_mapping().find("", {}, 0);
   signed_activations.activation.dtype = ConfigDType::kQInt8;

@@ -33,7 +33,7 @@ constexpr double kMaxSeconds = 20;
 constexpr double kMaxGrowth = 6;      // four times the layers
 constexpr double kMaxCutGrowth = 8;   // n^1.5
 constexpr double kMinSeconds = 0.01;  // shorter ones are as good as equal
-constexpr int kAttempts = 12;          // the best of them counts: neighbours cost caches, not the algorithm
+constexpr int kAttempts = 12;         // the best of them counts: neighbours cost caches, not the algorithm
 
 /// Of all threads of the process.
 double processor_seconds() {

@@ -138,9 +138,9 @@ class PlanWriter {
     if (!input_.unseen.empty())
       plan_.notes.push_back(
           fmt::format("Not seen in calibration: {}.", counted(input_.unseen.size(), "layer")));
-    plan_.notes.push_back(fmt::format(
-        "Of {} different layers (those that are alike count once) {} were measured for this plan.",
-        costs_.problems, costs_.measured));
+    plan_.notes.push_back(
+        fmt::format("Of {} (those that are alike count once) {} were measured for this plan.",
+                    counted(costs_.problems, "different layer"), costs_.measured));
   }
 
   AutoquantPlan& plan_;

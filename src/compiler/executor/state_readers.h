@@ -8,7 +8,8 @@ namespace halftone::compiler {
 
 /// A pure graph gives back the new content of a KV cache as a result, and whoever runs the graph copies it: all
 /// of the cache for each token. Where nothing reads the old content after the node that makes the new one, that
-/// node may write it in place. Linear in the graph's size.
+/// node may write it in place. Made in one walk; each question walks the
+/// inputs and the results.
 class StateReaders {
  public:
   explicit StateReaders(const Graph& graph);

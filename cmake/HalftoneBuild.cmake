@@ -30,7 +30,9 @@ endif()
 
 # A precompiled header that cannot be used is an error: the file would compile all the same, in three times the time.
 add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Werror=invalid-pch>)
-add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers -fvisibility-inlines-hidden)
+add_compile_options(-Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+# The library exports what is marked HALFTONE_API (halftone/base/api.h). Tests of other functions link the components.
+add_compile_options(-fvisibility=hidden -fvisibility-inlines-hidden)
 if(HALFTONE_SANITIZE)
   add_compile_options(-fsanitize=${HALFTONE_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${HALFTONE_SANITIZE})

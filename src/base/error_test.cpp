@@ -7,21 +7,14 @@
 namespace halftone {
 namespace {
 
-Result<int> half(int value) {
-  if (value % 2 != 0) return make_error(ErrorCode::kInvalidArgument, "{} is odd", value);
-  return value / 2;
-}
-
-TEST(Result, HoldsAValue) {
-  EXPECT_TRUE(half(8).ok());
-  EXPECT_EQ(half(8).value(), 4);
-}
-
-TEST(Result, ValueThrowsTheErrorThatItHolds) {
-  const auto result = half(7);
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().code(), ErrorCode::kInvalidArgument);
-  EXPECT_THROW((void)result.value(), Error);
+TEST(Error, FailFormatsItsMessage) {
+  try {
+    fail(ErrorCode::kInvalidArgument, "{} is odd", 7);
+    FAIL() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+    EXPECT_STREQ(error.what(), "7 is odd");
+  }
 }
 
 TEST(Error, ContextStandsBeforeTheMessage) {

@@ -8,11 +8,6 @@
 namespace halftone {
 
 template <typename... Args>
-Error make_error(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return Error(code, fmt::format(format, std::forward<Args>(args)...));
-}
-
-template <typename... Args>
 [[noreturn]] void fail(ErrorCode code, fmt::format_string<Args...> format, Args&&... args) {
   throw Error(code, fmt::format(format, std::forward<Args>(args)...));
 }

@@ -12,6 +12,7 @@
 
 #include "halftone/autograd/decompositions.h"
 #include "halftone/autograd/joint_graph.h"
+#include "halftone/base/api.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/compile/graph_compiler.h"
 
@@ -41,7 +42,7 @@ struct AotOptions {
 };
 
 /// Runs a graph as it is, in the interpreter.
-GraphCompiler nop_compiler();
+HALFTONE_API GraphCompiler nop_compiler();
 
 /// A compiler built from other compilers: from a graph module and example inputs it makes an equivalent
 /// function whose results are differentiable.
@@ -53,7 +54,7 @@ GraphCompiler nop_compiler();
 ///
 /// The function takes inputs of the examples' sizes, strides, types and need of gradients (kGuard otherwise)
 /// and may be called from many threads, also backwards. Differentiating its gradients again is an error.
-class AotAutograd {
+class HALFTONE_API AotAutograd {
  public:
   explicit AotAutograd(AotOptions options);
 
@@ -76,7 +77,7 @@ class AotAutograd {
 };
 
 /// Thrown by a compiler to make its caller start again: passed on, and not counted as a failure.
-class RestartAnalysis : public std::runtime_error {
+class HALFTONE_API RestartAnalysis : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
@@ -88,17 +89,17 @@ struct AotCounters {
   int64_t not_ok = 0;
   bool operator==(const AotCounters&) const = default;
 };
-AotCounters aot_counters();
-void reset_aot_counters();
+HALFTONE_API AotCounters aot_counters();
+HALFTONE_API void reset_aot_counters();
 
 /// TorchScript for forward and backward, the min-cut partitioner, and the default decompositions on request.
-AotOptions mem_efficient_fusion_options(bool use_decomps);
+HALFTONE_API AotOptions mem_efficient_fusion_options(bool use_decomps);
 
 /// For a compiler that needs real inputs: it is given zeros for those that have no data.
-GraphCompiler fake_tensor_unsupported(GraphCompiler compiler);
+HALFTONE_API GraphCompiler fake_tensor_unsupported(GraphCompiler compiler);
 
 /// Of the first tensor; cpu and float32 if there is none.
-c10::Device device_from_inputs(const std::vector<c10::IValue>& examples);
-c10::ScalarType dtype_from_inputs(const std::vector<c10::IValue>& examples);
+HALFTONE_API c10::Device device_from_inputs(const std::vector<c10::IValue>& examples);
+HALFTONE_API c10::ScalarType dtype_from_inputs(const std::vector<c10::IValue>& examples);
 
 }  // namespace halftone

@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// Takes the operator's operands from the top of the stack (all of its schema's) and puts its results there.
@@ -16,10 +18,10 @@ using Decomposition = std::function<void(torch::jit::Stack& stack)>;
 using DecompositionTable = std::map<std::string, Decomposition, std::less<>>;
 
 /// Backwards of activations, mostly: what functorch decomposes by default.
-DecompositionTable default_decompositions();
+HALFTONE_API DecompositionTable default_decompositions();
 
 /// Those, and norms, softmaxes, activations, products with bias, statistics and losses, with their backwards:
 /// what is left are products, reductions, elementwise operators and views.
-DecompositionTable core_decompositions();
+HALFTONE_API DecompositionTable core_decompositions();
 
 }  // namespace halftone

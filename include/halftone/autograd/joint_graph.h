@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph.h"
 
 namespace halftone {
@@ -37,7 +38,7 @@ using PartitionFunction = std::function<PartitionedGraphs(const JointGraph&)>;
 /// Everything that the forward pass computes stays there; what backward needs of it is saved. Only views are
 /// made again, from a base that is saved or a primal. kInvalidArgument if inputs and outputs are not those
 /// of a joint graph, and if a result depends on a tangent.
-PartitionedGraphs default_partition(const JointGraph& joint);
+HALFTONE_API PartitionedGraphs default_partition(const JointGraph& joint);
 
 struct MinCutOptions {
   /// 1: only what costs next to nothing runs again, as in torch. 0: whatever can run again does, so that
@@ -50,11 +51,11 @@ struct MinCutOptions {
 /// forward must compute and those that backward needs. Cheap operators may run again in backward, just before
 /// their first use. Random operators never run twice, costly ones only if the budget asks for it. Needs the
 /// sizes of all values (kInvalidArgument).
-PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint,
-                                                      const MinCutOptions& options = {});
+HALFTONE_API PartitionedGraphs min_cut_rematerialization_partition(const JointGraph& joint,
+                                                                   const MinCutOptions& options = {});
 
 /// Bytes of memory that the saved values keep alive: what views share counts once and whole, primals do not
 /// count, because they are alive anyway.
-int64_t saved_bytes(const PartitionedGraphs& graphs);
+HALFTONE_API int64_t saved_bytes(const PartitionedGraphs& graphs);
 
 }  // namespace halftone

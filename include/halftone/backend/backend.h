@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "halftone/backend/recipes.h"
+#include "halftone/base/api.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/graph/sample.h"
@@ -21,10 +22,10 @@
 namespace halftone {
 
 enum class BackendState { kInit, kActive, kInactive, kCheckpointLoaded, kDeployed };
-std::string_view to_string(BackendState state);  ///< "INIT", "CHECKPOINT_LOADED", …
+HALFTONE_API std::string_view to_string(BackendState state);  ///< "INIT", "CHECKPOINT_LOADED", …
 
 enum class LifecycleCall { kBuild, kActivate, kDeactivate, kDeploy, kInfer, kToDict };
-std::string_view to_string(LifecycleCall call);  ///< "build", "to_dict", …
+HALFTONE_API std::string_view to_string(LifecycleCall call);  ///< "build", "to_dict", …
 
 /// The effect of a call in a state. `to` is `from` if the call changes nothing.
 struct Transition {
@@ -35,7 +36,7 @@ struct Transition {
 };
 /// Every pair of state and call once. The code follows this table, the docs show it and the tests check every
 /// pair.
-std::span<const Transition> lifecycle_table();
+HALFTONE_API std::span<const Transition> lifecycle_table();
 
 /// How a C++ module becomes a graph. Captured graphs have their own names and dynamic sizes: it must be empty
 /// for them, but for the name.
@@ -46,7 +47,7 @@ struct GraphSpec {
 };
 
 /// The model of a backend: a captured graph, or a C++ module with the function that calls it.
-struct ModelSource {
+struct HALFTONE_API ModelSource {
   ModelSource(std::shared_ptr<GraphModule> graph);  // NOLINT(google-explicit-constructor)
   ModelSource(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward);
   std::shared_ptr<GraphModule> graph;         ///< or nullptr
@@ -55,7 +56,7 @@ struct ModelSource {
 };
 
 /// A backend as plain data. `module` is the state of the model that it was built from, before any conversion.
-struct BackendDict {
+struct HALFTONE_API BackendDict {
   std::string type;    ///< "QuantBackend"
   std::string config;  ///< canonical JSON
   TensorMap module;
@@ -75,7 +76,7 @@ struct DictReport {
 /// make such a call on its own backend.
 ///
 /// Refused calls throw kState with the backend's name and state. Nothing changes then.
-class Backend {
+class HALFTONE_API Backend {
  public:
   /// In state INIT.
   explicit Backend(std::shared_ptr<const BackendRecipe> recipe);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/graph/sample.h"
 #include "halftone/quant/config.h"
@@ -22,7 +23,7 @@ struct ReadyModel {
 
 /// Prepares a model: the part of a backend that differs from recipe to recipe. Backend handles states
 /// and threads (backend.h). Immutable and thread-safe.
-class BackendRecipe {
+class HALFTONE_API BackendRecipe {
  public:
   virtual ~BackendRecipe() = default;
   virtual std::string type() const = 0;    ///< "QuantBackend"; stands in files
@@ -47,16 +48,16 @@ struct BackendType {
   std::string not_from_files = {};
 };
 /// kInvalidArgument if the type is taken or empty. Thread-safe, as all here.
-void register_backend_type(BackendType type);
+HALFTONE_API void register_backend_type(BackendType type);
 /// kNotFound with the nearest name.
-std::shared_ptr<const BackendRecipe> make_backend_recipe(std::string_view type,
-                                                         std::string_view config_json = "{}");
-std::vector<BackendType> backend_types();  ///< by name
+HALFTONE_API std::shared_ptr<const BackendRecipe> make_backend_recipe(std::string_view type,
+                                                                      std::string_view config_json = "{}");
+HALFTONE_API std::vector<BackendType> backend_types();  ///< by name
 
 /// The interpreter: operator by operator, as PyTorch would. "EagerBackend".
-std::shared_ptr<const BackendRecipe> eager_backend_recipe();
+HALFTONE_API std::shared_ptr<const BackendRecipe> eager_backend_recipe();
 /// TorchScript. "TorchScriptBackend".
-std::shared_ptr<const BackendRecipe> torch_script_backend_recipe();
+HALFTONE_API std::shared_ptr<const BackendRecipe> torch_script_backend_recipe();
 
 struct HalftoneBackendConfig {
   enum class Precision { kFloat32, kBFloat16 };
@@ -64,7 +65,8 @@ struct HalftoneBackendConfig {
   int threads = 0;                            ///< of one call, at most; 0: as many as ATen has
 };
 /// "HalftoneBackend".
-std::shared_ptr<const BackendRecipe> halftone_backend_recipe(const HalftoneBackendConfig& config = {});
+HALFTONE_API std::shared_ptr<const BackendRecipe> halftone_backend_recipe(
+    const HalftoneBackendConfig& config = {});
 
 /// Exactly one of the two, else kInvalidArgument.
 struct QuantBackendConfig {
@@ -73,14 +75,15 @@ struct QuantBackendConfig {
   std::optional<QuantConfig> quantization_config;
 };
 /// quantize_, then the halftone compiler. No config at all: fp8wo. "QuantBackend".
-std::shared_ptr<const BackendRecipe> quant_backend_recipe();
-std::shared_ptr<const BackendRecipe> quant_backend_recipe(const QuantBackendConfig& config);
+HALFTONE_API std::shared_ptr<const BackendRecipe> quant_backend_recipe();
+HALFTONE_API std::shared_ptr<const BackendRecipe> quant_backend_recipe(const QuantBackendConfig& config);
 
 struct AotInductorBackendConfig {
   std::string package;      ///< a .pt2 with a compiled library
   bool allow_code = false;  ///< must be true: the package is machine code, and runs with your permissions
 };
 /// A model that torch.compile's AOTInductor made. Cannot be saved. "AotInductorBackend".
-std::shared_ptr<const BackendRecipe> aot_inductor_backend_recipe(const AotInductorBackendConfig& config);
+HALFTONE_API std::shared_ptr<const BackendRecipe> aot_inductor_backend_recipe(
+    const AotInductorBackendConfig& config);
 
 }  // namespace halftone

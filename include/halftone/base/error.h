@@ -1,11 +1,11 @@
-// The one exception type of Halftone, and Result<T> for calls whose failure is expected.
+// The one exception type of Halftone.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
+
+#include "halftone/base/api.h"
 
 namespace halftone {
 
@@ -23,10 +23,10 @@ enum class ErrorCode {
 };
 
 /// "invalid argument", "corrupt file", …
-std::string_view to_string(ErrorCode code);
+HALFTONE_API std::string_view to_string(ErrorCode code);
 
-/// Thrown by every call that is not named `try_…`.
-class Error : public std::runtime_error {
+/// Thrown by every call that fails. A call named `try_…` gives nullptr or an empty optional where there is nothing to find.
+class HALFTONE_API Error : public std::runtime_error {
  public:
   Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
   ErrorCode code() const noexcept { return code_; }
@@ -36,33 +36,6 @@ class Error : public std::runtime_error {
 
  private:
   ErrorCode code_;
-};
-
-/// Either a T or the Error that says why there is none.
-template <typename T>
-class [[nodiscard]] Result {
- public:
-  Result(T value)
-      : state_(std::in_place_index<0>, std::move(value)) {}  // NOLINT(google-explicit-constructor)
-  Result(Error error)
-      : state_(std::in_place_index<1>, std::move(error)) {}  // NOLINT(google-explicit-constructor)
-
-  bool ok() const noexcept { return state_.index() == 0; }
-  explicit operator bool() const noexcept { return ok(); }
-
-  /// The value; throws the error if there is none.
-  T& value() & { return check(), std::get<0>(state_); }
-  const T& value() const& { return check(), std::get<0>(state_); }
-  T&& value() && { return check(), std::get<0>(std::move(state_)); }
-
-  /// Only if !ok().
-  const Error& error() const { return std::get<1>(state_); }
-
- private:
-  void check() const {
-    if (!ok()) throw std::get<1>(state_);
-  }
-  std::variant<T, Error> state_;
 };
 
 }  // namespace halftone

@@ -5,6 +5,8 @@
 #include <functional>
 #include <string_view>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 enum class LogLevel {
@@ -18,10 +20,10 @@ using LogSink = std::function<void(LogLevel, std::string_view)>;
 
 /// Replaces the process-wide sink; an empty one drops everything. Thread-safe; a message under way may still
 /// reach the old sink.
-void set_log_sink(LogSink sink);
+HALFTONE_API void set_log_sink(LogSink sink);
 
 /// The default sink: "halftone: warning: …" and "halftone: error: …" on stderr;
 /// other levels are dropped. Line breaks in a message become blanks.
-LogSink default_log_sink();
+HALFTONE_API LogSink default_log_sink();
 
 }  // namespace halftone

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/bench/results.h"
 #include "halftone/compat/baseline.h"
@@ -22,7 +23,7 @@ struct BenchModelInfo {
   bool trains = true;  ///< has a training step
 };
 /// C++ modules with random weights, the same on every machine: at least twelve.
-const std::vector<BenchModelInfo>& bench_models();
+HALFTONE_API const std::vector<BenchModelInfo>& bench_models();
 
 /// One row of a benchmark run.
 struct BenchJob {
@@ -46,12 +47,12 @@ struct BenchJob {
 
 /// The rows of torchao's benchmark: "noquant", "int8dynamic", "int8weightonly", "int4weightonly",
 /// "autoquant".
-std::vector<std::string> default_bench_schemes();
+HALFTONE_API std::vector<std::string> default_bench_schemes();
 /// Those and autoquant_schemes().
-std::vector<std::string> bench_schemes();
+HALFTONE_API std::vector<std::string> bench_schemes();
 /// Any name of schemes(), and autoquant. kInvalidArgument, with the nearest name, for an unknown one;
 /// kUnsupported, with the command that does it, for one that needs data.
-void check_bench_scheme(std::string_view name);
+HALFTONE_API void check_bench_scheme(std::string_view name);
 
 /// In this process. An exception of the model or the backend becomes the row's accuracy word and error.
 /// kInvalidArgument for an invalid job: an unknown model (with the nearest), scheme, mode,
@@ -69,13 +70,13 @@ void check_bench_scheme(std::string_view name);
 /// - peaks: the weights as they are stored and what a call adds at most, of Halftone also what compiling
 ///   adds: packed weights.
 /// - layers: in inference with backend "halftone". A layer's error includes that of the layers before it.
-BenchRow run_bench(const BenchJob& job);
+HALFTONE_API BenchRow run_bench(const BenchJob& job);
 
 /// A job as one line, for a child process, and the child's whole work: a job's JSON in, a row's JSON out.
 /// Never throws.
-std::string to_json(const BenchJob& job);
-BenchJob bench_job_from_json(std::string_view json);
-std::string run_bench_child(std::string_view job_json);
+HALFTONE_API std::string to_json(const BenchJob& job);
+HALFTONE_API BenchJob bench_job_from_json(std::string_view json);
+HALFTONE_API std::string run_bench_child(std::string_view job_json);
 
 struct BenchRunOptions {
   /// A program and its first arguments, which gets the job's JSON as one more and prints run_bench_child():
@@ -89,8 +90,9 @@ struct BenchRunOptions {
 /// Every job is a row, a crash too: "fail_to_run", with the signal or exit code and the last words on stderr;
 /// "infra_error" if the child gave no row. The machine is filled in. kInvalidArgument, before anything
 /// runs, if one of the jobs is invalid.
-BenchResults run_bench_suite(const std::vector<BenchJob>& jobs, const BenchRunOptions& options = {});
-BenchMachine this_machine();
+HALFTONE_API BenchResults run_bench_suite(const std::vector<BenchJob>& jobs,
+                                          const BenchRunOptions& options = {});
+HALFTONE_API BenchMachine this_machine();
 
 /// Which of the models run: patterns as in QuantizeOptions, and every N-th from the K-th on.
 struct BenchSelection {
@@ -99,9 +101,10 @@ struct BenchSelection {
   int part = 1, parts = 1;
 };
 /// "2/4". kInvalidArgument for anything else.
-void set_partition(BenchSelection& selection, std::string_view text);
+HALFTONE_API void set_partition(BenchSelection& selection, std::string_view text);
 /// `suite`: "builtin", a folder of .pt2 files, or one file. Names and paths for BenchJob::model, sorted.
 /// kInvalidArgument if nothing is left, kNotFound if there is no such suite.
-std::vector<std::string> select_bench_models(const std::string& suite, const BenchSelection& selection = {});
+HALFTONE_API std::vector<std::string> select_bench_models(const std::string& suite,
+                                                          const BenchSelection& selection = {});
 
 }  // namespace halftone

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// Time and error of one layer inside a model. Numbers that were not measured are absent, never 0.
@@ -71,12 +73,12 @@ struct BenchRow {
 };
 
 /// The words of PyTorch's dynamo benchmarks: "pass", "fail_accuracy", "fail_to_run", "timeout", "OOM", …
-std::span<const std::string_view> accuracy_words();
+HALFTONE_API std::span<const std::string_view> accuracy_words();
 /// "pass", "pass_due_to_skip", and "" (not looked at).
-bool accuracy_holds(std::string_view word);
+HALFTONE_API bool accuracy_holds(std::string_view word);
 /// A row without failure: its accuracy holds, and, if it was timed, it has a speed-up.
 /// Skipped rows count as well.
-bool row_is_sound(const BenchRow& row, bool timed);
+HALFTONE_API bool row_is_sound(const BenchRow& row, bool timed);
 
 struct BenchMachine {
   std::string cpu;
@@ -106,16 +108,16 @@ struct BenchResults {
 };
 
 /// Sorted by mode, scheme and backend.
-std::vector<BenchMean> geometric_means(std::span<const BenchRow> rows);
+HALFTONE_API std::vector<BenchMean> geometric_means(std::span<const BenchRow> rows);
 
 // --- JSON: everything ---
 
-std::string to_json(const BenchResults& results);
+HALFTONE_API std::string to_json(const BenchResults& results);
 /// Refuses unknown keys, values of the wrong kind or out of range, and means that do not belong to the rows:
 /// kCorruptFile, with `file` and the place ("rows[3].layers[0].share"). `file` is for messages.
-BenchResults bench_results_from_json(std::string_view text, std::string_view file);
-BenchResults read_bench_json(const std::string& path);
-void write_bench_json(const std::string& path, const BenchResults& results);  ///< atomically
+HALFTONE_API BenchResults bench_results_from_json(std::string_view text, std::string_view file);
+HALFTONE_API BenchResults read_bench_json(const std::string& path);
+HALFTONE_API void write_bench_json(const std::string& path, const BenchResults& results);  ///< atomically
 
 // --- CSV: rows without layers and plans ---
 
@@ -123,20 +125,21 @@ void write_bench_json(const std::string& path, const BenchResults& results);  //
 // Halftone takes that ' off again (docs/bench_results.md says for which texts). Reading wants the column
 // "name", takes any order and subset of the columns, and refuses others (kCorruptFile with the line).
 
-std::string to_csv(std::span<const BenchRow> rows);
+HALFTONE_API std::string to_csv(std::span<const BenchRow> rows);
 
 struct BenchCsv {
   std::vector<BenchRow> rows;
   std::vector<std::string> notes;  ///< a last line that a crash cut off, and what it was
 };
-BenchCsv bench_rows_from_csv(std::string_view text, std::string_view file);
-BenchCsv read_bench_csv(const std::string& path);
-void write_bench_csv(const std::string& path, std::span<const BenchRow> rows);  ///< atomically
+HALFTONE_API BenchCsv bench_rows_from_csv(std::string_view text, std::string_view file);
+HALFTONE_API BenchCsv read_bench_csv(const std::string& path);
+HALFTONE_API void write_bench_csv(const std::string& path, std::span<const BenchRow> rows);  ///< atomically
 
 /// Adds rows at the end of the file, which is made if it is not there, in one write under a lock: processes
 /// may append at the same time. A half line at the end, left by a crash, is cut off. The header must be
 /// Halftone's (kInvalidArgument otherwise). Returns notes, one for each repair.
-std::vector<std::string> append_bench_csv(const std::string& path, std::span<const BenchRow> rows);
+HALFTONE_API std::vector<std::string> append_bench_csv(const std::string& path,
+                                                       std::span<const BenchRow> rows);
 
 // --- Check and compare ---
 
@@ -157,7 +160,7 @@ enum class BenchFindingKind {
   kNew,               ///< not among the expected
   kDuplicate,         ///< the same model twice in one file
 };
-std::string_view to_string(BenchFindingKind kind);
+HALFTONE_API std::string_view to_string(BenchFindingKind kind);
 
 enum class BenchSeverity { kNote, kOutdated, kRegression };
 
@@ -168,7 +171,7 @@ struct BenchFinding {
   std::string message;  ///< one line, safe to print
 };
 
-struct BenchCheck {
+struct HALFTONE_API BenchCheck {
   std::vector<BenchFinding> findings;  ///< worst first
   int64_t compared = 0;
   /// For CI: 0 all is as expected, 1 something got worse or went missing, 3 nothing did, but the expectations
@@ -176,24 +179,26 @@ struct BenchCheck {
   int exit_code() const;
   std::string text() const;  ///< the findings as a table of 100 columns and a last line with the verdict
 };
-BenchCheck check_bench(std::span<const BenchRow> expected, std::span<const BenchRow> now,
-                       const BenchCheckOptions& options = {});
+HALFTONE_API BenchCheck check_bench(std::span<const BenchRow> expected, std::span<const BenchRow> now,
+                                    const BenchCheckOptions& options = {});
 
 /// The new expectations: the rows of `now`, sorted, and with options.partial those of `expected` that did not
 /// run. Errors and layers stay out. Duplicates are refused (kInvalidArgument).
-std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected, std::span<const BenchRow> now,
-                                           const BenchCheckOptions& options = {});
+HALFTONE_API std::vector<BenchRow> updated_expectations(std::span<const BenchRow> expected,
+                                                        std::span<const BenchRow> now,
+                                                        const BenchCheckOptions& options = {});
 
 /// A table of the rows that both have, what only one has, and the geometric means. `width` columns.
-std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow> b, int width = 100);
+HALFTONE_API std::string compare_bench(std::span<const BenchRow> a, std::span<const BenchRow> b,
+                                       int width = 100);
 /// The rows and their geometric means, for the terminal.
-std::string describe_bench(std::span<const BenchRow> rows, int width = 100);
+HALFTONE_API std::string describe_bench(std::span<const BenchRow> rows, int width = 100);
 
 // --- Report ---
 
 /// One HTML file that needs no network: charts, table, layers, plan, machine. Names are data there, never
 /// code.
-std::string to_html(const BenchResults& results);
-void write_bench_html(const std::string& path, const BenchResults& results);  ///< atomically
+HALFTONE_API std::string to_html(const BenchResults& results);
+HALFTONE_API void write_bench_html(const std::string& path, const BenchResults& results);  ///< atomically
 
 }  // namespace halftone

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 
 namespace torch::nn {
@@ -24,7 +25,7 @@ class Module;
 namespace halftone {
 
 /// A dimension of an input that may have another size in each call.
-struct DynamicDim {
+struct HALFTONE_API DynamicDim {
   std::string input;   ///< "input0", or its name in CaptureOptions::input_names
   int64_t dim = 0;     ///< from the end where negative
   std::string symbol;  ///< "batch"; dimensions with the same symbol have the same size
@@ -81,15 +82,17 @@ using ForwardFunction = std::function<c10::IValue(const std::vector<c10::IValue>
 /// kUnsupported, naming operator and layer, for operations that a graph cannot represent; kInvalidArgument if
 /// the model itself fails. Captures of several threads wait for each other; no other thread may use the
 /// module meanwhile.
-std::shared_ptr<GraphModule> capture(torch::nn::Module& module, const ForwardFunction& forward,
-                                     std::vector<c10::IValue> examples, const CaptureOptions& options = {});
+HALFTONE_API std::shared_ptr<GraphModule> capture(torch::nn::Module& module, const ForwardFunction& forward,
+                                                  std::vector<c10::IValue> examples,
+                                                  const CaptureOptions& options = {});
 /// A function; tensors that it uses beside its arguments are constants.
-std::shared_ptr<GraphModule> capture(const ForwardFunction& function, std::vector<c10::IValue> examples,
-                                     const CaptureOptions& options = {});
+HALFTONE_API std::shared_ptr<GraphModule> capture(const ForwardFunction& function,
+                                                  std::vector<c10::IValue> examples,
+                                                  const CaptureOptions& options = {});
 
 /// Put at the beginning of a forward(): `halftone::CaptureScope scope(*this);`. Nodes made while it lives
 /// belong to that module, or to those inside it. Does nothing if no capture runs.
-class CaptureScope {
+class HALFTONE_API CaptureScope {
  public:
   explicit CaptureScope(const torch::nn::Module& module);
   ~CaptureScope();

@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 class GraphModule;
@@ -25,11 +27,12 @@ enum class ModelFileKind {
 
 /// The first bytes decide. What they leave open (a file that is cut off, say) goes by the name's extension,
 /// to the reader that knows best what is wrong with it. kNotFound, kIo; kInvalidArgument for a folder.
-ModelFileKind model_file_kind(const std::string& path);
+HALFTONE_API ModelFileKind model_file_kind(const std::string& path);
 
 /// The model of a .pt2 or a .ht, which may have any name; of a saved backend its graph, as load_checkpoint()
 /// gives it. Errors as load_pt2() and load_checkpoint() have them; kUnsupported for any other file, saying
 /// what it seems to be.
-std::shared_ptr<GraphModule> open_model(const std::string& path, const OpenOptions& options = {});
+HALFTONE_API std::shared_ptr<GraphModule> open_model(const std::string& path,
+                                                     const OpenOptions& options = {});
 
 }  // namespace halftone

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/capture/open_model.h"
 #include "halftone/graph/graph_module.h"
 
@@ -28,16 +29,20 @@ using CheckpointOptions = OpenOptions;  ///< its old name
 
 /// Atomically: a reader sees the old file or the new one, also after a power cut. The same model gives the
 /// same bytes.
-void save_checkpoint(const GraphModule& module, const std::string& path, const SaveOptions& options = {});
+HALFTONE_API void save_checkpoint(const GraphModule& module, const std::string& path,
+                                  const SaveOptions& options = {});
 /// kNotFound, kIo, kCorruptFile with file and place; kUnsupported if a newer version wrote it. `notes` of
 /// the module say what was repacked.
-std::shared_ptr<GraphModule> load_checkpoint(const std::string& path, const OpenOptions& options = {});
+HALFTONE_API std::shared_ptr<GraphModule> load_checkpoint(const std::string& path,
+                                                          const OpenOptions& options = {});
 
 /// A C++ module's parameters and buffers, quantized ones as their plain parts.
-void save_module(const torch::nn::Module& module, const std::string& path, const SaveOptions& options = {});
+HALFTONE_API void save_module(const torch::nn::Module& module, const std::string& path,
+                              const SaveOptions& options = {});
 /// Into a module of the same shape, quantized or not: its weights become what the file holds, bit for bit. On
 /// an error (kInvalidArgument, listing all differences) the module is as it was.
-void load_module(torch::nn::Module& module, const std::string& path, const OpenOptions& options = {});
+HALFTONE_API void load_module(torch::nn::Module& module, const std::string& path,
+                              const OpenOptions& options = {});
 
 struct SaveBackendOptions {
   bool packed = false;  ///< as in SaveOptions
@@ -50,12 +55,13 @@ struct SaveBackendOptions {
 /// A backend with its model, config, device, tuning record and samples, atomically. In every state but INIT
 /// (kState). kUnsupported if its kind cannot be saved, and if the original is asked for and only the
 /// converted model is there. In INACTIVE the model is converted anew for the file.
-void save(const Backend& backend, const std::string& path, const SaveBackendOptions& options = {});
+HALFTONE_API void save(const Backend& backend, const std::string& path,
+                       const SaveBackendOptions& options = {});
 /// In CHECKPOINT_LOADED: deploy() or activate() comes next. A file that save_checkpoint wrote becomes a
 /// HalftoneBackend that takes the graph as it is, and the log says so. Samples without content come back as
 /// tensors on the meta device. Errors as load_checkpoint's; kUnsupported also if the backend's type is not
 /// registered in this process, or may not come from a file.
-Backend load(const std::string& path, const OpenOptions& options = {});
+HALFTONE_API Backend load(const std::string& path, const OpenOptions& options = {});
 
 struct CheckpointInfo {
   int version = 0;
@@ -86,6 +92,7 @@ enum class VerifyDepth {
 
 /// Verifies everything: checksums, format, versions, graph, configs, backend. Throws only if the file cannot
 /// be read or is not a .ht at all.
-CheckpointInfo verify_checkpoint(const std::string& path, VerifyDepth depth = VerifyDepth::kEverything);
+HALFTONE_API CheckpointInfo verify_checkpoint(const std::string& path,
+                                              VerifyDepth depth = VerifyDepth::kEverything);
 
 }  // namespace halftone

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// All text is UTF-8: other bytes of the file are spelled out (`\xff`).
@@ -70,15 +72,15 @@ struct GgufCheck {
 };
 
 /// Whether a file with these first bytes is a GGUF file, of whatever version and byte order.
-bool is_gguf(std::string_view head);
+HALFTONE_API bool is_gguf(std::string_view head);
 
 /// Reads the metadata only. Throws kCorruptFile or kUnsupported for a file that is no GGUF file, that breaks the
 /// format, or that has a version or byte order that is not read; kNotFound, kIo.
-GgufDescription describe_gguf(const std::string& path);
+HALFTONE_API GgufDescription describe_gguf(const std::string& path);
 
 /// As describe_gguf(), and what a reader need not refuse: bytes that belong to nothing, padding that is not zero,
 /// metadata that contradict each other. With `numbers`, also every tensor of a readable type is computed and its
 /// numbers must be finite.
-GgufCheck check_gguf(const std::string& path, bool numbers);
+HALFTONE_API GgufCheck check_gguf(const std::string& path, bool numbers);
 
 }  // namespace halftone

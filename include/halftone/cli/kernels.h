@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 struct KernelInfo {
@@ -17,7 +19,7 @@ struct KernelInfo {
 };
 
 /// Every kernel, operation by operation, best first.
-std::vector<KernelInfo> list_kernels();
+HALFTONE_API std::vector<KernelInfo> list_kernels();
 
 struct KernelChoice {
   std::string name;
@@ -28,10 +30,11 @@ struct KernelChoice {
 /// The kernels of a scheme's operation for an m x n x k linear (m rows of activations, n outputs), best
 /// first. Any name of schemes(), and int8static and int8static-7bit. kInvalidArgument for an unknown scheme,
 /// listing those there are; kUnsupported for autoquant, which has no kernels of its own.
-std::vector<KernelChoice> explain_kernels(int64_t m, int64_t n, int64_t k, std::string_view scheme);
+HALFTONE_API std::vector<KernelChoice> explain_kernels(int64_t m, int64_t n, int64_t k,
+                                                       std::string_view scheme);
 
 /// The instruction set that kernels are chosen for: the machine's, capped by the environment's HALFTONE_ISA.
 /// Throws if that names no level or one that the machine lacks.
-std::string active_instruction_set();
+HALFTONE_API std::string active_instruction_set();
 
 }  // namespace halftone

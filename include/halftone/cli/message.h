@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// Longer messages are cut: a file may hold names of megabytes and a million things that are wrong.
@@ -15,7 +17,7 @@ inline constexpr size_t kLongestMessage = 4000;
 /// `text` as a message: control characters but line breaks and tabs spelled out as \xNN, and after
 /// kLongestMessage bytes "… (N more bytes)". Errors of loading, findings, log lines and the messages of the
 /// command line pass through it.
-std::string bounded_message(std::string_view text);
+HALFTONE_API std::string bounded_message(std::string_view text);
 
 /// "1 call", "2 calls".
 template <std::integral Count>

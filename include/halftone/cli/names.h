@@ -6,10 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// " (did you mean \"x\"?)" with the known name that has the smallest edit distance; "" if none is near
 /// (more than a third of the letters differ).
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
+HALFTONE_API std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace halftone

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {
@@ -64,13 +65,13 @@ struct ModelSummary {
   size_t tied_parameters = 0;  ///< names that stand for the memory of another one
 };
 
-ModelSummary summarize(const GraphModule& module);
+HALFTONE_API ModelSummary summarize(const GraphModule& module);
 
 /// "[s0, 3]"
-std::string format_sizes(const std::vector<SymExpr>& sizes);
+HALFTONE_API std::string format_sizes(const std::vector<SymExpr>& sizes);
 /// "f32[s0, 3]"; the type's name for values that are not tensors or whose shape is not known.
-std::string format_shape(const Value& value);
+HALFTONE_API std::string format_shape(const Value& value);
 /// "2…1024", "2…" if there is no upper bound.
-std::string format_range(const SymbolRange& range);
+HALFTONE_API std::string format_range(const SymbolRange& range);
 
 }  // namespace halftone

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 enum class Align { kLeft, kRight };
@@ -27,25 +29,26 @@ using Row = std::vector<std::string>;
 /// (100 for reports of the library). kWholeTables: nothing is cut, as a pipe wants it; paragraphs keep their
 /// callers' width. 0: callers' widths again. The command line sets it to the terminal's.
 inline constexpr int kWholeTables = -1;
-void set_page_width(int columns);
+HALFTONE_API void set_page_width(int columns);
 
 /// The table with a header line and a rule below it, at most `width` columns wide as long as the columns that
 /// do not shrink allow it. Widths are counted in code points of UTF-8.
-std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows, int width);
+HALFTONE_API std::string render_table(const std::vector<Column>& columns, const std::vector<Row>& rows,
+                                      int width);
 
 /// `text` as lines of at most `width`, the first one after a "- " and the others indented. Broken at spaces
 /// only.
-std::string wrap_text(const std::string& text, int width);
+HALFTONE_API std::string wrap_text(const std::string& text, int width);
 
 /// `text` cut in the middle to `width` code points: "some lo…ed text".
-std::string shorten(const std::string& text, int width);
+HALFTONE_API std::string shorten(const std::string& text, int width);
 /// A qualified name with as many leading parts as initials as `width` asks for; numbers stay. Cut if that is
 /// not enough.
-std::string shorten_name(const std::string& name, int width);
+HALFTONE_API std::string shorten_name(const std::string& name, int width);
 
 /// "90.4 MB" (decimal units), "312 B".
-std::string describe_bytes(int64_t bytes);
+HALFTONE_API std::string describe_bytes(int64_t bytes);
 /// "22,713,216".
-std::string with_commas(int64_t number);
+HALFTONE_API std::string with_commas(int64_t number);
 
 }  // namespace halftone

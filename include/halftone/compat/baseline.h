@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// Values that are passed to the compiling functions; never process-wide. The defaults are Halftone's own.
@@ -27,19 +29,19 @@ struct BaselineOptions {
 
 /// "default", "000", "001": the presets of the two versions of the file. kInvalidArgument with the nearest
 /// name.
-BaselineOptions setup_baseline(std::string_view preset);
-std::vector<std::string> baseline_presets();
+HALFTONE_API BaselineOptions setup_baseline(std::string_view preset);
+HALFTONE_API std::vector<std::string> baseline_presets();
 
 /// One option as text, for the command line: "recompile_limit=10000". kInvalidArgument with the nearest name
 /// and for invalid values.
-void set_baseline_option(BaselineOptions& options, std::string_view assignment);
+HALFTONE_API void set_baseline_option(BaselineOptions& options, std::string_view assignment);
 struct BaselineOption {
   std::string name;
   std::string value;
   std::string what;  ///< what it means here
 };
-std::vector<BaselineOption> list_baseline_options(const BaselineOptions& options);
+HALFTONE_API std::vector<BaselineOption> list_baseline_options(const BaselineOptions& options);
 /// A table of at most 100 columns.
-std::string describe_baseline(const BaselineOptions& options);
+HALFTONE_API std::string describe_baseline(const BaselineOptions& options);
 
 }  // namespace halftone

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/compat/baseline.h"
 #include "halftone/compile/compile.h"
 #include "halftone/compile/compile_module.h"
@@ -13,7 +14,7 @@
 namespace halftone {
 
 /// A setting that a search measured.
-struct SearchCandidate {
+struct HALFTONE_API SearchCandidate {
   int threads = 0;                   ///< of a run, at most
   std::vector<std::string> without;  ///< passes that were left out, beside those that the options leave out
   double milliseconds = 0;           ///< the median in the last measurement that it took part in
@@ -22,7 +23,7 @@ struct SearchCandidate {
 };
 
 /// The search at the first call of one shape.
-struct SearchReport {
+struct HALFTONE_API SearchReport {
   std::string shape;                        ///< "f32[1, 128], i64[1]"
   std::vector<SearchCandidate> candidates;  ///< the first one: what would have run without a search
   size_t chosen = 0;                        ///< among the candidates
@@ -33,7 +34,7 @@ struct SearchReport {
 
 /// A graph compiled under the options. Immutable to its users and thread-safe, as CompiledGraph is; give it
 /// to a Session, or call it with flat inputs.
-class BaselineModel final : public GraphExecutor {
+class HALFTONE_API BaselineModel final : public GraphExecutor {
  public:
   ~BaselineModel() override;
 
@@ -64,16 +65,16 @@ class BaselineModel final : public GraphExecutor {
 };
 
 /// compile() with these options: rewrites for options that are off, omitted passes, searches, the cache.
-std::shared_ptr<const BaselineModel> baseline_compile(std::shared_ptr<const GraphModule> module,
-                                                      const BaselineOptions& options);
+HALFTONE_API std::shared_ptr<const BaselineModel> baseline_compile(std::shared_ptr<const GraphModule> module,
+                                                                   const BaselineOptions& options);
 
 /// The options of compile(module) that mean the same. Their backend, "halftone_baseline", takes these options
 /// by name.
-CompileModuleOptions baseline_module_options(const BaselineOptions& options);
+HALFTONE_API CompileModuleOptions baseline_module_options(const BaselineOptions& options);
 
 /// Names steps by what they do and where: "linear+gelu encoder.layer.0.intermediate.dense". `graph` is the
 /// one that the report's model runs (CompiledGraph::graph()).
-void use_readable_names(const Graph& graph, PlanReport& report);
-void use_readable_names(const Graph& graph, Profile& profile);
+HALFTONE_API void use_readable_names(const Graph& graph, PlanReport& report);
+HALFTONE_API void use_readable_names(const Graph& graph, Profile& profile);
 
 }  // namespace halftone

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {
@@ -51,7 +52,7 @@ struct PlanReport {
 /// A compiled model. Immutable to its users and thread-safe: any number of threads may run it at once, each
 /// with memory of its own. Runs that go on at the same time share the threads between them. Native steps give
 /// the same bytes for every number of threads; what ATen runs (PlanReport::left_to_aten) may not.
-class CompiledGraph : public GraphExecutor {
+class HALFTONE_API CompiledGraph : public GraphExecutor {
  public:
   ~CompiledGraph() override;
 
@@ -82,14 +83,14 @@ class CompiledGraph : public GraphExecutor {
 
 /// Rewrites a copy of the module's graph; the module itself is left alone. Weights are shared, packed ones
 /// are made at the first plan.
-std::shared_ptr<const CompiledGraph> compile(std::shared_ptr<const GraphModule> module,
-                                             const CompileOptions& options = {});
+HALFTONE_API std::shared_ptr<const CompiledGraph> compile(std::shared_ptr<const GraphModule> module,
+                                                          const CompileOptions& options = {});
 
 struct PassInfo {
   std::string name;
   std::string what;
 };
 /// In the order in which they run.
-std::vector<PassInfo> compile_passes();
+HALFTONE_API std::vector<PassInfo> compile_passes();
 
 }  // namespace halftone

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/compile/graph_compiler.h"
 
@@ -49,7 +50,7 @@ struct CompileModuleCounters {
 ///
 /// Calls that need gradients, or come under autocast, go through AotAutograd, traced from the C++ code
 /// itself; others through capture().
-class CompiledModule {
+class HALFTONE_API CompiledModule {
  public:
   c10::IValue operator()(const std::vector<c10::IValue>& args) const;
   CompileModuleCounters counters() const;
@@ -67,10 +68,10 @@ class CompiledModule {
 };
 
 /// `forward` calls the module. kNotFound for an unknown backend, kInvalidArgument if a handle is null.
-CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
-                       CompileModuleOptions options = {});
+HALFTONE_API CompiledModule compile(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
+                                    CompileModuleOptions options = {});
 /// A function on tensors.
-CompiledModule compile(ForwardFunction function, CompileModuleOptions options = {});
+HALFTONE_API CompiledModule compile(ForwardFunction function, CompileModuleOptions options = {});
 
 /// Of a module whose forward takes one tensor and gives one: `auto fast = compile(model.ptr());`.
 template <typename Model>

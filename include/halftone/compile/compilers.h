@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/compile/graph_compiler.h"
 
 namespace halftone {
@@ -18,12 +19,12 @@ struct CompilerInfo {
 };
 
 /// kInvalidArgument if the name is taken or empty. Thread-safe, as everything here.
-void register_compiler(CompilerInfo info, GraphCompiler compiler);
+HALFTONE_API void register_compiler(CompilerInfo info, GraphCompiler compiler);
 /// kNotFound with the known names, the nearest first.
-GraphCompiler lookup_compiler(std::string_view name);
+HALFTONE_API GraphCompiler lookup_compiler(std::string_view name);
 /// By name; without those that have one of the tags.
-std::vector<CompilerInfo> list_compilers(const std::vector<std::string>& exclude_tags = {"debug",
-                                                                                         "experimental"});
+HALFTONE_API std::vector<CompilerInfo> list_compilers(const std::vector<std::string>& exclude_tags = {
+                                                          "debug", "experimental"});
 
 /// dynamo's names for the three.
 inline void register_backend(CompilerInfo info, GraphCompiler compiler) {
@@ -38,6 +39,6 @@ inline std::vector<CompilerInfo> list_backends(const std::vector<std::string>& e
 }
 
 /// The graph as TorchScript, run by its executor.
-GraphCompiler ts_compiler();
+HALFTONE_API GraphCompiler ts_compiler();
 
 }  // namespace halftone

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/compile/graph_compiler.h"
 #include "halftone/graph/graph_module.h"
@@ -24,7 +25,7 @@ struct GraphCase {
 
 enum class FailureKind { kCompileError, kRunError, kAccuracy };
 /// "compile error", "run error", "wrong numbers"
-std::string_view to_string(FailureKind kind);
+HALFTONE_API std::string_view to_string(FailureKind kind);
 
 struct BackendFailure {
   FailureKind kind = FailureKind::kAccuracy;
@@ -44,8 +45,9 @@ struct MinifyOptions {
 /// How the backend fails on this call, if it does. The case is left as it is, even if the graph writes to
 /// inputs or buffers, and random numbers are the same in both runs. Errors are those of the interpreter: a
 /// graph that fails there says nothing about a backend.
-std::optional<BackendFailure> find_failure(const GraphCase& graph_case, const GraphCompiler& backend,
-                                           const MinifyOptions& options = {});
+HALFTONE_API std::optional<BackendFailure> find_failure(const GraphCase& graph_case,
+                                                        const GraphCompiler& backend,
+                                                        const MinifyOptions& options = {});
 
 struct MinifiedCase {
   GraphCase smallest;
@@ -60,12 +62,13 @@ struct MinifiedCase {
 /// long as the backend fails in the same way: the same kind, and for errors the same first line but for names
 /// and numbers. kInvalidArgument if the backend does not fail. A backend that kills the process cannot be
 /// minimized.
-MinifiedCase minify(const GraphCase& graph_case, const GraphCompiler& backend,
-                    const MinifyOptions& options = {});
+HALFTONE_API MinifiedCase minify(const GraphCase& graph_case, const GraphCompiler& backend,
+                                 const MinifyOptions& options = {});
 
 /// Writes graph.txt, inputs.safetensors (inputs, parameters and buffers by the names of the graph's values)
 /// and README.txt into `folder`, which is made if it does not exist.
-void save_case(const std::string& folder, const MinifiedCase& minified, const std::string& backend);
+HALFTONE_API void save_case(const std::string& folder, const MinifiedCase& minified,
+                            const std::string& backend);
 
 struct SavedCase {
   GraphCase graph_case;
@@ -73,6 +76,6 @@ struct SavedCase {
   std::string backend;
 };
 /// kNotFound, kCorruptFile and kInvalidArgument name the file.
-SavedCase load_case(const std::string& folder);
+HALFTONE_API SavedCase load_case(const std::string& folder);
 
 }  // namespace halftone

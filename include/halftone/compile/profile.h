@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/compile/compile.h"
 
 namespace halftone {
@@ -38,15 +39,15 @@ struct ProfileOptions {
 
 /// Runs `session`, whose executor is `compiled`, on `inputs`. The session's node hook is taken away.
 /// kUnsupported if the graph is interpreted as a whole.
-Profile profile(Session& session, const CompiledGraph& compiled, const std::vector<c10::IValue>& inputs,
-                const ProfileOptions& options = {});
+HALFTONE_API Profile profile(Session& session, const CompiledGraph& compiled,
+                             const std::vector<c10::IValue>& inputs, const ProfileOptions& options = {});
 
 /// The last run for chrome://tracing and Perfetto: a row of steps and a row of layers.
-std::string chrome_trace(const Profile& profile);
+HALFTONE_API std::string chrome_trace(const Profile& profile);
 
 /// Layers by time, most first: calls, time, share of the run, bytes moved, share of the limit.
-std::string layer_table(const Profile& profile, int width, size_t max_rows);
+HALFTONE_API std::string layer_table(const Profile& profile, int width, size_t max_rows);
 /// Steps by time, most first.
-std::string step_table(const Profile& profile, int width, size_t max_rows);
+HALFTONE_API std::string step_table(const Profile& profile, int width, size_t max_rows);
 
 }  // namespace halftone

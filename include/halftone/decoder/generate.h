@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/error.h"
 #include "halftone/base/progress.h"
 #include "halftone/text/tokenizer.h"
@@ -62,7 +63,7 @@ enum class StopReason {
   kCancelled,    ///< on_text said so
 };
 /// "end of text", "max tokens", …
-std::string_view to_string(StopReason reason);
+HALFTONE_API std::string_view to_string(StopReason reason);
 
 struct GeneratedText {
   std::string text;
@@ -87,7 +88,7 @@ struct DecoderInfo {
 
 /// A model that is ready to generate. Thread-safe: each call has a sequence and a KV cache of its own, and gives what it
 /// would give alone.
-class Generator {
+class HALFTONE_API Generator {
  public:
   /// Throws halftone::Error: kCorruptFile for a damaged file, kUnsupported for an architecture, tokenizer or tensor type
   /// that this version does not run, with its name.

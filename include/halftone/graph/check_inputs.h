@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {
@@ -12,6 +13,6 @@ namespace halftone {
 /// `inputs`: flat, in the order of GraphModule::input_names(). kGuard, with the input's name, the dimension,
 /// what was expected and found, where a dtype, rank, size, range or guard is not what the model was exported
 /// for.
-void check_inputs(const GraphModule& module, const std::vector<c10::IValue>& inputs);
+HALFTONE_API void check_inputs(const GraphModule& module, const std::vector<c10::IValue>& inputs);
 
 }  // namespace halftone

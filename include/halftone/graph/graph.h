@@ -17,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/symbolic.h"
 
 namespace c10 {
@@ -31,10 +32,10 @@ class Node;
 /// The type of a value at run time. kList: a list of tensors, as split returns; `builtin::unpack` takes it
 /// apart.
 enum class ValueType { kTensor, kInt, kFloat, kBool, kString, kList, kNone };
-std::string_view to_string(ValueType type);
+HALFTONE_API std::string_view to_string(ValueType type);
 
 /// The metadata of a tensor, known before it exists. Sizes and strides may be symbolic.
-struct TensorMeta {
+struct HALFTONE_API TensorMeta {
   c10::ScalarType dtype = c10::ScalarType::Float;
   std::vector<SymExpr> sizes;
   std::vector<SymExpr> strides;  ///< empty: not known
@@ -44,7 +45,7 @@ struct TensorMeta {
 };
 
 /// One single assignment: an input of the graph or an output of a node. Owned by the graph.
-class Value {
+class HALFTONE_API Value {
  public:
   const std::string& name() const { return name_; }  ///< unique in the graph, without the leading %
   ValueType type() const { return type_; }
@@ -75,7 +76,7 @@ class Value {
 };
 
 /// An operand: a value, a constant, a subgraph (of cond, while_loop, …), or a list of operands.
-class Argument {
+class HALFTONE_API Argument {
  public:
   struct None {
     bool operator==(const None&) const = default;
@@ -127,7 +128,7 @@ struct Source {
 
 /// One operation: an operator of the dispatcher ("aten::add.Tensor") or a built-in ("sym::mul",
 /// "builtin::cond"). Arguments that equal the schema's defaults may be absent. Owned by the graph.
-class Node {
+class HALFTONE_API Node {
  public:
   const std::string& target() const { return *target_; }
   const c10::OperatorHandle* op() const { return op_; }  ///< nullptr for built-ins and for the return node
@@ -168,7 +169,7 @@ class Node {
 };
 
 enum class InputKind { kUser, kParameter, kBuffer, kNonPersistentBuffer, kConstant };
-std::string_view to_string(InputKind kind);
+HALFTONE_API std::string_view to_string(InputKind kind);
 
 struct GraphInput {
   Value* value = nullptr;
@@ -180,7 +181,7 @@ struct GraphInput {
 };
 
 enum class OutputKind { kUser, kBufferMutation, kInputMutation };
-std::string_view to_string(OutputKind kind);
+HALFTONE_API std::string_view to_string(OutputKind kind);
 
 struct GraphOutput {
   OutputKind kind = OutputKind::kUser;
@@ -199,7 +200,7 @@ struct OutputSpec {
 
 /// Owns its nodes and values; pointers to them stay valid until they are erased. Not thread-safe while it is
 /// changed; any number of threads may read it. Subgraphs are closed: they see only their own inputs.
-class Graph {
+class HALFTONE_API Graph {
  public:
   using NodeList = std::list<std::unique_ptr<Node>>;
 
@@ -276,19 +277,19 @@ class Graph {
 /// use before definition, values of another graph, use lists that disagree with operands, operands that the
 /// schema does not take, missing operands, wrong number of outputs, outputs whose kind has no target,
 /// duplicate targets, subgraphs. (Names cannot be: a graph keeps its values by name.)
-std::vector<std::string> lint(const Graph& graph);
+HALFTONE_API std::vector<std::string> lint(const Graph& graph);
 /// Throws kInvalidArgument with all findings if there are any; `context` stands before them.
-void lint_or_throw(const Graph& graph, std::string_view context);
+HALFTONE_API void lint_or_throw(const Graph& graph, std::string_view context);
 
 /// The text form. parse_graph(print_graph(g)) prints the same text again and holds the same graph.
-std::string print_graph(const Graph& graph);
+HALFTONE_API std::string print_graph(const Graph& graph);
 /// Throws kInvalidArgument with line and column.
-std::unique_ptr<Graph> parse_graph(std::string_view text);
+HALFTONE_API std::unique_ptr<Graph> parse_graph(std::string_view text);
 /// Graphviz.
-std::string print_dot(const Graph& graph);
+HALFTONE_API std::string print_dot(const Graph& graph);
 
 /// Whether the node must run even if its outputs are not used: it mutates an operand, asserts, or draws
 /// random numbers.
-bool has_side_effects(const Node& node);
+HALFTONE_API bool has_side_effects(const Node& node);
 
 }  // namespace halftone

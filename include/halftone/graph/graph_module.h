@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph.h"
 #include "halftone/graph/tree.h"
 
@@ -39,7 +40,7 @@ struct ShapeGuard {
 
 /// A captured model. Reading is thread-safe. Replacing tensors is thread-safe too: sessions that exist keep
 /// the tensors they were made with. Changing the graph while sessions are made from it is not.
-class GraphModule {
+class HALFTONE_API GraphModule {
  public:
   GraphModule(std::unique_ptr<Graph> graph, TensorMap tensors, CallSpec call);
   ~GraphModule();
@@ -106,7 +107,7 @@ struct ExecutorCall {
 };
 
 /// Runs a graph: the interpreter, or the result of a backend. Thread-safe.
-class GraphExecutor {
+class HALFTONE_API GraphExecutor {
  public:
   virtual ~GraphExecutor() = default;
   /// One result for each output of graph(), mutations too.
@@ -118,7 +119,7 @@ class GraphExecutor {
 /// One stream of calls to a model. Holds the model's state (buffers that the graph mutates, such as a KV
 /// cache) apart from the shared module; sessions are independent of each other. A call while another one runs
 /// is refused (kState).
-class Session {
+class HALFTONE_API Session {
  public:
   /// `executor`: runs the graph; nullptr: the interpreter.
   explicit Session(std::shared_ptr<const GraphModule> module,

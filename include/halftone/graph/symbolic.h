@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/error.h"
 
 namespace halftone {
@@ -20,7 +21,7 @@ namespace halftone {
 using SymbolBindings = std::map<std::string, int64_t, std::less<>>;
 
 /// Closed range of the values a symbol may take.
-struct SymbolRange {
+struct HALFTONE_API SymbolRange {
   int64_t min = 0;
   int64_t max = std::numeric_limits<int64_t>::max();
   bool operator==(const SymbolRange&) const = default;
@@ -29,7 +30,7 @@ struct SymbolRange {
 /// Immutable integer expression; booleans are 0 and 1. Cheap to copy (a number, or a shared pointer),
 /// thread-safe.
 /// Division and remainder round towards minus infinity, as Python's // and % do.
-class SymExpr {
+class HALFTONE_API SymExpr {
  public:
   enum class Op {
     kConstant,
@@ -92,7 +93,8 @@ class SymExpr {
 
 /// Finds `symbol` so that expression == value, for expressions that are linear in exactly one unbound symbol
 /// (a*s + b, with other symbols bound); nothing if there is no integer solution or the form is another.
-std::optional<std::pair<std::string, int64_t>> try_solve(const SymExpr& expression, int64_t value,
-                                                         const SymbolBindings& bindings);
+HALFTONE_API std::optional<std::pair<std::string, int64_t>> try_solve(const SymExpr& expression,
+                                                                      int64_t value,
+                                                                      const SymbolBindings& bindings);
 
 }  // namespace halftone

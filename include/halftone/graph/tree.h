@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// The shape of a nested value. Tensors, numbers, strings and None are leaves.
-struct TreeSpec {
+struct HALFTONE_API TreeSpec {
   enum class Kind { kLeaf, kTuple, kList, kDict };
   Kind kind = Kind::kLeaf;
   std::string type_name;  ///< the name in the exporter, for display: "builtins.dict", "Output (named tuple)"
@@ -31,20 +33,21 @@ struct TreeSpec {
 
 /// The leaves of `value`, in order. kInvalidArgument, with the place, if the nesting is not the described
 /// one. A dict's keys may come in any order; its leaves follow the spec's.
-std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value, const std::string& what);
+HALFTONE_API std::vector<c10::IValue> flatten(const TreeSpec& spec, const c10::IValue& value,
+                                              const std::string& what);
 /// The nesting of a value, with its leaves appended to `leaves`. kInvalidArgument for dicts with keys that
 /// are no strings.
-TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
+HALFTONE_API TreeSpec tree_of(const c10::IValue& value, std::vector<c10::IValue>& leaves);
 
 /// The arguments of a call, taken apart.
 struct FlatArgs {
   TreeSpec spec;  ///< a tuple
   std::vector<c10::IValue> leaves;
 };
-FlatArgs flatten_args(const std::vector<c10::IValue>& args);
+HALFTONE_API FlatArgs flatten_args(const std::vector<c10::IValue>& args);
 
 /// The nested value, of the described containers: tuples, dicts with string keys, and lists. A list's element
 /// type is what its elements have in common (Tensor, int, float, bool, str, lists of one of these), else Any.
-c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves);
+HALFTONE_API c10::IValue unflatten(const TreeSpec& spec, const std::vector<c10::IValue>& leaves);
 
 }  // namespace halftone

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// Dtypes as configs name them: "quint8" is an activation with scale and zero point in unsigned bytes.
@@ -26,8 +28,9 @@ enum class ConfigDType {
   kInt16,
   kInt32
 };
-std::string_view to_string(ConfigDType dtype);                           ///< "float32", "quint8", …
-std::optional<ConfigDType> config_dtype_by_name(std::string_view name);  ///< also "float", "torch.quint8"
+HALFTONE_API std::string_view to_string(ConfigDType dtype);  ///< "float32", "quint8", …
+HALFTONE_API std::optional<ConfigDType> config_dtype_by_name(
+    std::string_view name);  ///< also "float", "torch.quint8"
 
 enum class ObservationType {
   kOutputUsesDifferentObserver,  ///< input and output have observers of their own: conv, linear
@@ -36,7 +39,7 @@ enum class ObservationType {
 };
 /// Python's names: "OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT", "OUTPUT_SHARE_OBSERVER_WITH_INPUT",
 /// "INPUT_OUTPUT_NOT_OBSERVED".
-std::string_view to_string(ObservationType type);
+HALFTONE_API std::string_view to_string(ObservationType type);
 
 /// A dtype, and what a backend wants of its numbers. A qconfig that breaks a bound is ignored for the
 /// pattern.
@@ -51,7 +54,7 @@ struct DTypeWithConstraints {
   bool operator==(const DTypeWithConstraints&) const = default;
 };
 
-struct DTypeConfig {
+struct HALFTONE_API DTypeConfig {
   DTypeWithConstraints input;
   DTypeWithConstraints output;
   DTypeWithConstraints weight;
@@ -78,7 +81,7 @@ struct PatternNode {
 /// or, in the complex format, from the result backwards
 ///   ["torch.nn.ReLU", ["torch.add", ["torch.nn.BatchNorm2d", "torch.nn.Conv2d"], "*"]]
 ///   {"op": "torch.add", "inputs": ["x", …], "id": "sum"} and {"ref": "sum"} where one result is used twice.
-class Pattern {
+class HALFTONE_API Pattern {
  public:
   Pattern(std::string op);                               // NOLINT(google-explicit-constructor)
   Pattern(const char* op) : Pattern(std::string(op)) {}  // NOLINT(google-explicit-constructor)
@@ -102,7 +105,7 @@ class Pattern {
 
 /// What a backend does with one pattern. Module types, fuser methods and getters are names of
 /// backend_config_names(); others are kInvalidArgument with the nearest name.
-class BackendPatternConfig {
+class HALFTONE_API BackendPatternConfig {
  public:
   explicit BackendPatternConfig(Pattern pattern);
 
@@ -153,7 +156,7 @@ class BackendPatternConfig {
   std::map<std::string, int64_t> input_indices_;
 };
 
-class BackendConfig {
+class HALFTONE_API BackendConfig {
  public:
   explicit BackendConfig(std::string name = {}) : name_(std::move(name)) {}
 
@@ -180,16 +183,16 @@ class BackendConfig {
 
 /// "native", "reference", "x86": torch.ao's configs of these names (reference: what the interpreter can run),
 /// and the sums after products beside them. kInvalidArgument with the nearest name.
-BackendConfig builtin_backend_config(std::string_view name);
-std::vector<std::string> builtin_backend_configs();
+HALFTONE_API BackendConfig builtin_backend_config(std::string_view name);
+HALFTONE_API std::vector<std::string> builtin_backend_configs();
 
 /// What a name stands for.
 enum class ConfigNameKind { kModule, kFunction, kMethod, kFuserMethod, kRootNodeGetter, kExtraInputsGetter };
-std::string_view to_string(ConfigNameKind kind);
+HALFTONE_API std::string_view to_string(ConfigNameKind kind);
 
 /// Adds a name of the user's own; the same one twice is fine. kInvalidArgument if it is empty, or stands
 /// for something else already. Thread-safe.
-void register_backend_config_name(ConfigNameKind kind, std::string name);
-std::vector<std::string> backend_config_names(ConfigNameKind kind);  ///< sorted
+HALFTONE_API void register_backend_config_name(ConfigNameKind kind, std::string name);
+HALFTONE_API std::vector<std::string> backend_config_names(ConfigNameKind kind);  ///< sorted
 
 }  // namespace halftone

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 
 namespace halftone {
@@ -24,7 +25,7 @@ struct KeptInFloat {
   std::string reason;
 };
 
-struct LowerReport {
+struct HALFTONE_API LowerReport {
   std::map<std::string, size_t> operators;  ///< int8 operators of the lowered graph, by target
   std::vector<KeptInFloat> kept;            ///< in order of execution; empty: nothing stayed
   std::string to_text() const;              ///< a line for each kind of operator, then one for each kept node
@@ -51,6 +52,6 @@ struct LowerResult {
 ///
 /// Four- and five-dimensional quantized values are channels last in memory. Outputs of the model keep the
 /// strides they had.
-LowerResult lower(const GraphModule& module, const LowerOptions& options = {});
+HALFTONE_API LowerResult lower(const GraphModule& module, const LowerOptions& options = {});
 
 }  // namespace halftone

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "halftone/base/api.h"
 #include "halftone/ptq/qconfig.h"
 
 namespace halftone {
@@ -19,7 +20,7 @@ struct QParams {
 };
 
 /// Its memory does not grow with the number of samples. Not for several threads at a time.
-class Observer {
+class HALFTONE_API Observer {
  public:
   virtual ~Observer() = default;
   const ObserverConfig& config() const { return config_; }
@@ -47,9 +48,10 @@ class Observer {
   at::Tensor min_, max_, histogram_;  ///< undefined if there is none
 };
 
-std::unique_ptr<Observer> make_observer(const ObserverConfig& config);
+HALFTONE_API std::unique_ptr<Observer> make_observer(const ObserverConfig& config);
 
 /// The numbers for a range: [min, max] of each channel, float32 of one dimension.
-QParams qparams_of_range(const ObserverConfig& config, const at::Tensor& min, const at::Tensor& max);
+HALFTONE_API QParams qparams_of_range(const ObserverConfig& config, const at::Tensor& min,
+                                      const at::Tensor& max);
 
 }  // namespace halftone

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/ptq/backend_config.h"
 #include "halftone/ptq/observer.h"
@@ -60,7 +61,7 @@ struct FloatOperation {
   std::string reason;
 };
 
-struct PtqReport {
+struct HALFTONE_API PtqReport {
   std::vector<MatchedPattern> patterns;    ///< in order of execution
   std::vector<QuantizedValueInfo> values;  ///< what a dynamic scheme quantizes at run time is not among them
   std::vector<FloatOperation> float_operations;
@@ -74,14 +75,14 @@ struct PtqReport {
 /// A copy with batch norms folded into the convolutions and linears before them, where a pattern of the
 /// config has a fuser method for it: W · s and (b - mean) · s + beta, s = gamma / sqrt(variance + eps), in
 /// torch.ao's order of operations. `folded`: names of their layers are appended, where given.
-std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig& config,
-                                  std::vector<std::string>* folded = nullptr);
+HALFTONE_API std::shared_ptr<GraphModule> fuse(const GraphModule& module, const BackendConfig& config,
+                                               std::vector<std::string>* folded = nullptr);
 
 struct PtqState;
 
 /// A fused copy of the model, the patterns found in it, and an observer for each value that they quantize.
 /// Not for several threads at a time. Movable.
-class PreparedModel {
+class HALFTONE_API PreparedModel {
  public:
   PreparedModel(PreparedModel&&) noexcept;
   PreparedModel& operator=(PreparedModel&&) noexcept;
@@ -114,9 +115,9 @@ class PreparedModel {
 /// for each by qconfig and dtype configs. `example_inputs`: flat, run once; not shown to observers.
 /// kInvalidArgument if nothing matches, if a pattern has an operator that does not exist, and if no
 /// dtype config of any match takes its qconfig.
-PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
-                      const std::vector<c10::IValue>& example_inputs,
-                      const BackendConfig& config = builtin_backend_config("native"));
+HALFTONE_API PreparedModel prepare(const GraphModule& module, const QConfigMapping& mapping,
+                                   const std::vector<c10::IValue>& example_inputs,
+                                   const BackendConfig& config = builtin_backend_config("native"));
 
 struct ConvertOptions {
   /// torch.ao quantizes to all 8 bits also if a scheme has fewer (reduce_range): values beyond the
@@ -132,6 +133,6 @@ struct ConvertResult {
 
 /// The reference graph. kState, naming value and layer, if an observer has seen nothing;
 /// kInvalidArgument if nothing is quantized. The prepared model stays as it is.
-ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options = {});
+HALFTONE_API ConvertResult convert(const PreparedModel& prepared, const ConvertOptions& options = {});
 
 }  // namespace halftone

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/ptq/backend_config.h"
 
 namespace halftone {
@@ -21,7 +22,7 @@ enum class QScheme {
   kPerChannelSymmetric,
   kPerChannelAffineFloatQParams,  ///< the zero point is a float: embeddings
 };
-std::string_view to_string(QScheme scheme);  ///< "per_tensor_affine", …
+HALFTONE_API std::string_view to_string(QScheme scheme);  ///< "per_tensor_affine", …
 
 enum class ObserverKind {
   kMinMax,
@@ -34,10 +35,10 @@ enum class ObserverKind {
   kNoop,         ///< as kPlaceholder, and nothing is quantized
   kReuseInput,   ///< takes the input's
 };
-std::string_view to_string(ObserverKind kind);  ///< "MinMaxObserver", …
+HALFTONE_API std::string_view to_string(ObserverKind kind);  ///< "MinMaxObserver", …
 
 /// The observer of one value. Fields that a kind does not know are refused in JSON.
-struct ObserverConfig {
+struct HALFTONE_API ObserverConfig {
   ObserverConfig(
       ObserverKind kind = ObserverKind::kMinMax);  // NOLINT(google-explicit-constructor): with its defaults
   ObserverKind kind;
@@ -72,14 +73,14 @@ struct QConfig {
 /// "per_channel_dynamic", "float_qparams_weight_only", "float_qparams_weight_only_4bit",
 /// "default_reuse_input", "default_quint8_weight", "default_symmetric_qnnpack",
 /// "default_per_channel_symmetric_qnnpack". kInvalidArgument with the nearest name.
-QConfig qconfig_by_name(std::string_view name);
-std::vector<std::string> qconfig_names();
+HALFTONE_API QConfig qconfig_by_name(std::string_view name);
+HALFTONE_API std::vector<std::string> qconfig_names();
 /// Of a backend: "x86", "fbgemm", "qnnpack", "onednn".
-QConfig default_qconfig(std::string_view backend);
+HALFTONE_API QConfig default_qconfig(std::string_view backend);
 
 /// From the weakest to the strongest: global, operation, name pattern, name, name and operation and order.
 /// Nothing instead of a QConfig: not quantized.
-class QConfigMapping {
+class HALFTONE_API QConfigMapping {
  public:
   using Value = std::optional<QConfig>;
 
@@ -117,7 +118,7 @@ class QConfigMapping {
 
 /// torch.ao's defaults for post-training quantization: "x86", "fbgemm", "qnnpack", "onednn".
 /// kInvalidArgument.
-QConfigMapping default_qconfig_mapping(std::string_view backend = "x86");
+HALFTONE_API QConfigMapping default_qconfig_mapping(std::string_view backend = "x86");
 
 /// 7 or 8. Machines without 8-bit dot products (AVX2) are fastest if both are 7, slowest if both are 8;
 /// with VNNI the widths make no difference, so take 8 and 8 there.
@@ -126,6 +127,6 @@ struct StaticInt8Bits {
   int weight = 8;      ///< 7: from -64 to 63
 };
 /// The x86 defaults in these widths; {7, 8} are torch.ao's own. Others are kInvalidArgument.
-QConfigMapping static_int8_mapping(StaticInt8Bits bits = {});
+HALFTONE_API QConfigMapping static_int8_mapping(StaticInt8Bits bits = {});
 
 }  // namespace halftone

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "halftone/backend/recipes.h"
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/ptq/lower.h"
 #include "halftone/ptq/ptq.h"
 
 namespace halftone {
 
-struct StaticInt8Options {
+struct HALFTONE_API StaticInt8Options {
   QConfigMapping mapping = static_int8_mapping();
   BackendConfig backend_config = builtin_backend_config("x86");
   /// PreparedModel::statistics_json() of an earlier run: nothing is calibrated then, and `calls` only serve
@@ -36,7 +37,7 @@ struct StaticLayerError {
   double noise_db = 0;  ///< power of the difference relative to fp32's: -40 is one percent
 };
 
-struct StaticInt8Result {
+struct HALFTONE_API StaticInt8Result {
   std::shared_ptr<GraphModule> reference;  ///< explicit quantize and dequantize, float operators
   std::shared_ptr<GraphModule> module;     ///< lowered: what runs
   PtqReport patterns;
@@ -53,9 +54,9 @@ struct StaticInt8Result {
 
 /// `calls`: flat inputs, in the order of input_names(). The module stays as it was. Throws as prepare(),
 /// calibrate(), convert() and lower() do; kInvalidArgument without calls.
-StaticInt8Result quantize_static(const GraphModule& module,
-                                 const std::vector<std::vector<c10::IValue>>& calls,
-                                 const StaticInt8Options& options = {});
+HALFTONE_API StaticInt8Result quantize_static(const GraphModule& module,
+                                              const std::vector<std::vector<c10::IValue>>& calls,
+                                              const StaticInt8Options& options = {});
 
 struct StaticInt8BackendConfig {
   StaticInt8Bits bits;
@@ -64,6 +65,7 @@ struct StaticInt8BackendConfig {
   bool only_convolutions = false;
 };
 /// Calibrates with the samples it is built with, then the halftone compiler. "StaticInt8Backend".
-std::shared_ptr<const BackendRecipe> static_int8_backend_recipe(const StaticInt8BackendConfig& config = {});
+HALFTONE_API std::shared_ptr<const BackendRecipe> static_int8_backend_recipe(
+    const StaticInt8BackendConfig& config = {});
 
 }  // namespace halftone

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 /// int8wo: 8-bit weights, one scale for each output channel; activations stay as they are.
@@ -78,7 +80,7 @@ struct NoQuantConfig {
 
 /// A config of any type, built in or the user's own: a type name and its fields. A value; equal configs have
 /// equal keys, whether they were made from a struct, from a scheme's name or from JSON.
-class QuantConfig {
+class HALFTONE_API QuantConfig {
  public:
   QuantConfig(const Int8WeightOnlyConfig& config);                   // NOLINT(google-explicit-constructor)
   QuantConfig(const Int8DynamicActivationInt8WeightConfig& config);  // NOLINT(google-explicit-constructor)
@@ -134,7 +136,7 @@ struct Scheme {
 };
 
 /// The built-in schemes, in the order in which they are listed.
-const std::vector<Scheme>& schemes();
+HALFTONE_API const std::vector<Scheme>& schemes();
 
 /// A scheme that is no config of weights. Every command knows its name; where it cannot be done, the refusal
 /// says how it is.
@@ -146,9 +148,9 @@ struct SchemeWithoutConfig {
   double bits_per_weight;   ///< likewise; 0: that depends
   std::string how;          ///< "needs data …: call quantize_static() of …, or run: halftone ptq …"
 };
-const std::vector<SchemeWithoutConfig>& schemes_without_config();
+HALFTONE_API const std::vector<SchemeWithoutConfig>& schemes_without_config();
 
 /// The short name of the config's scheme; describe() of one that has none.
-std::string scheme_name(const QuantConfig& config);
+HALFTONE_API std::string scheme_name(const QuantConfig& config);
 
 }  // namespace halftone

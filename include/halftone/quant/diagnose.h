@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/quant/quantize.h"
 
@@ -26,11 +27,11 @@ struct ErrorMeasure {
 };
 
 /// Of two tensors with the same sizes, whatever their types.
-ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got);
+HALFTONE_API ErrorMeasure compare_tensors(const at::Tensor& expected, const at::Tensor& got);
 /// kUnsupported if two answers to the same call, `first` and `second` (all their tensors), differ by more
 /// than rounding: nothing can be compared with such a model.
-void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
-                          const std::vector<at::Tensor>& second);
+HALFTONE_API void require_same_answers(const GraphModule& module, const std::vector<at::Tensor>& first,
+                                       const std::vector<at::Tensor>& second);
 
 struct LayerDiagnosis {
   LayerInfo layer;
@@ -51,7 +52,8 @@ struct Diagnosis {
 /// and three times more: kUnsupported if it gives two answers
 /// to one call (it draws random numbers). The floating-point results of all calls count together. Changes
 /// neither the module nor the inputs. options.progress: a run a step.
-Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,
-                   const std::vector<std::vector<c10::IValue>>& calls, const QuantizeOptions& options = {});
+HALFTONE_API Diagnosis diagnose(const GraphModule& module, const QuantConfig& config,
+                                const std::vector<std::vector<c10::IValue>>& calls,
+                                const QuantizeOptions& options = {});
 
 }  // namespace halftone

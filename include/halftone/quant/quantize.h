@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/quant/config.h"
 
@@ -70,7 +71,7 @@ struct LeftAlone {
   std::string help;   ///< the option that would take them; may be empty
 };
 
-struct QuantizeReport {
+struct HALFTONE_API QuantizeReport {
   std::vector<LayerReport> layers;  ///< in the model's order
   int64_t bytes_before = 0;         ///< of all parameters and buffers, tied ones once
   int64_t bytes_after = 0;
@@ -92,13 +93,14 @@ struct QuantizeReport {
 /// weights stay tied. A layer that shares its weight with something that is kept is kept too. The weight
 /// stays among the module's parameters, requires no gradient any more and loses the one it had. Its
 /// operations: quantized_tensor.h.
-QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
-                         const QuantizeOptions& options = {});
+HALFTONE_API QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
+                                      const QuantizeOptions& options = {});
 
 /// The same for a graph: linears in all spellings, embeddings and convolutions of kernel 1 become halftone::*
 /// operators on plain integer tensors. If the config has_convolution() (int8wo), other convolutions stay
 /// and read a weight that halftone::restore_int8_weight makes of integers. Weights that nothing else uses
 /// leave the graph.
-QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options = {});
+HALFTONE_API QuantizeReport quantize_(GraphModule& module, const QuantConfig& config,
+                                      const QuantizeOptions& options = {});
 
 }  // namespace halftone

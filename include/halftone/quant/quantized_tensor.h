@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "halftone/base/api.h"
 #include "halftone/quant/weight_format.h"
 
 namespace halftone {
@@ -19,14 +20,14 @@ namespace halftone {
 /// `parameter.set_data(make_quantized_tensor(…))` quantizes a parameter in place: every handle on it, in its
 /// module and in others, is quantized then, and it no longer requires a gradient. set_data() with a plain
 /// tensor of the same dtype is the way back.
-at::Tensor make_quantized_tensor(QuantizedWeight weight, std::string layer);
+HALFTONE_API at::Tensor make_quantized_tensor(QuantizedWeight weight, std::string layer);
 
-bool is_quantized_tensor(const at::Tensor& tensor);
+HALFTONE_API bool is_quantized_tensor(const at::Tensor& tensor);
 
 /// [n, k], even if the tensor is a transposed view, [k, n]. Lives as long as the tensor. kInvalidArgument
 /// for a plain tensor.
-const QuantizedWeight& quantized_weight_of(const at::Tensor& tensor);
-const std::string& layer_of(const at::Tensor& tensor);
-bool is_transposed(const at::Tensor& tensor);
+HALFTONE_API const QuantizedWeight& quantized_weight_of(const at::Tensor& tensor);
+HALFTONE_API const std::string& layer_of(const at::Tensor& tensor);
+HALFTONE_API bool is_transposed(const at::Tensor& tensor);
 
 }  // namespace halftone

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/graph/graph.h"
 #include "halftone/quant/config.h"
 
@@ -22,7 +23,7 @@ class WeightFormat;
 /// A quantized weight [n, k]: plain tensors, by the names of the operator's arguments ("weight", "scale",
 /// "zero_point"). Immutable once made; copies share the tensors. Everything that is computed from the parts
 /// (packed panels) is a cache.
-struct QuantizedWeight {
+struct HALFTONE_API QuantizedWeight {
   QuantConfig config;
   std::shared_ptr<const WeightFormat> format;      ///< of that config
   std::vector<int64_t> sizes;                      ///< [n, k] of the weight that it stands for
@@ -45,7 +46,7 @@ struct FormatOp {
 using Parts = std::vector<std::pair<std::string, at::Tensor>>;
 
 /// The behaviour behind one config. Thread-safe. Stateless but for its config.
-class WeightFormat {
+class HALFTONE_API WeightFormat {
  public:
   virtual ~WeightFormat() = default;
 
@@ -90,13 +91,14 @@ struct ConfigType {
   std::function<void(std::string_view fields_json)> check;
   std::function<std::shared_ptr<const WeightFormat>(const QuantConfig& config)> make_format;
 };
-void register_config_type(ConfigType type);
+HALFTONE_API void register_config_type(ConfigType type);
 
 /// The behaviour of a config; kUnsupported for NoQuantConfig.
-std::shared_ptr<const WeightFormat> format_of(const QuantConfig& config);
+HALFTONE_API std::shared_ptr<const WeightFormat> format_of(const QuantConfig& config);
 
 /// Quantizes a two-dimensional floating-point weight of any strides. kInvalidArgument, naming `layer`, for
 /// NaN and infinities, other dtypes or dimensions, and what the format refuses.
-QuantizedWeight quantize_weight(const at::Tensor& weight, const QuantConfig& config, std::string_view layer);
+HALFTONE_API QuantizedWeight quantize_weight(const at::Tensor& weight, const QuantConfig& config,
+                                             std::string_view layer);
 
 }  // namespace halftone

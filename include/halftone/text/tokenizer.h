@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/text/tokenizer_spec.h"
 
 namespace halftone {
@@ -27,7 +28,7 @@ struct EncodeOptions {
 };
 
 /// Immutable, so one tokenizer serves many threads. Copies share their tables.
-class Tokenizer {
+class HALFTONE_API Tokenizer {
  public:
   /// Reads a tokenizer.json. Throws halftone::Error, naming the file and the place in it: kNotFound or kIo if it cannot be read,
   /// kCorruptFile if it breaks the format, kUnsupported with the name of a part that is not known.
@@ -67,7 +68,7 @@ class Tokenizer {
 
 /// Ids one by one to text: all texts together are what decode() gives for all ids, and none of them ends within a character.
 /// Text that later tokens can still change is held back: an unfinished character, a run of byte tokens.
-class StreamDecoder {
+class HALFTONE_API StreamDecoder {
  public:
   explicit StreamDecoder(const Tokenizer& tokenizer, bool skip_special = true);
   ~StreamDecoder();

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
+
 namespace halftone {
 
 enum class TokenizerModelKind {
@@ -125,12 +127,13 @@ struct TokenizerSpec {
 };
 
 /// The exact texts of the regular expressions that kSplitRegex knows: GPT-2's, Llama 3's and Qwen 2's.
-const std::vector<std::string>& known_split_patterns();
+HALFTONE_API const std::vector<std::string>& known_split_patterns();
 
 /// Reads a tokenizer.json. `name` stands for the file in errors. Parts that are not known (a normalizer, a key, a
 /// regular expression) are refused by name: kUnsupported; what breaks the format is kCorruptFile.
 /// `truncation` and `padding` are not applied: as in transformers, the caller decides on them.
-TokenizerSpec parse_tokenizer_json(std::string_view text, const std::string& name = "tokenizer.json");
+HALFTONE_API TokenizerSpec parse_tokenizer_json(std::string_view text,
+                                                const std::string& name = "tokenizer.json");
 
 /// The metadata of a GGUF file that makes a tokenizer: tokenizer.ggml.*. Absent keys are empty.
 struct GgufVocabulary {
@@ -147,6 +150,6 @@ struct GgufVocabulary {
 };
 
 /// Other models and other values of `pre` are refused by name (kUnsupported).
-TokenizerSpec gguf_tokenizer_spec(const GgufVocabulary& vocabulary);
+HALFTONE_API TokenizerSpec gguf_tokenizer_spec(const GgufVocabulary& vocabulary);
 
 }  // namespace halftone

@@ -10,6 +10,7 @@
 
 #include "halftone/backend/backend.h"
 #include "halftone/backend/recipes.h"
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/graph/sample.h"
 #include "halftone/tune/autoquant_plan.h"
@@ -41,11 +42,11 @@ struct AutoquantOptions {
 };
 
 /// int8wo, int8dq, int8dq-7bit, int4wo, int4wo-int8act, bf16wo, fp8wo.
-std::vector<std::string> default_autoquant_schemes();
+HALFTONE_API std::vector<std::string> default_autoquant_schemes();
 
 /// Manual mode: marks the layers, records what it is called with, and decides at finalize(). Changes no
 /// process-wide setting. Not for several threads at a time.
-class Autoquant {
+class HALFTONE_API Autoquant {
  public:
   /// kInvalidArgument "NotAutoquantizable: found no autoquantizable layers in model <type>" if there is
   /// none.
@@ -74,11 +75,11 @@ class Autoquant {
 
 /// Calibrates with every call of `samples` (those of a captured graph if there are none), plans, quantizes
 /// in place.
-AutoquantPlan autoquant(const ModelSource& model, const Samples& samples = {},
-                        const AutoquantOptions& options = {});
+HALFTONE_API AutoquantPlan autoquant(const ModelSource& model, const Samples& samples = {},
+                                     const AutoquantOptions& options = {});
 /// The same, and the model is left as it is.
-AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples = {},
-                             const AutoquantOptions& options = {});
+HALFTONE_API AutoquantPlan plan_autoquant(const ModelSource& model, const Samples& samples = {},
+                                          const AutoquantOptions& options = {});
 
 /// What was measured on this machine, in this process and in `cache_dir`.
 struct AutoquantCacheEntry {
@@ -88,9 +89,9 @@ struct AutoquantCacheEntry {
   double milliseconds = 0;
   bool operator==(const AutoquantCacheEntry&) const = default;
 };
-std::vector<AutoquantCacheEntry> autoquant_cache(const std::string& cache_dir = {});
+HALFTONE_API std::vector<AutoquantCacheEntry> autoquant_cache(const std::string& cache_dir = {});
 /// In memory and, where it is named, on disk. Returns how many entries there were.
-size_t clear_autoquant_cache(const std::string& cache_dir = {});
+HALFTONE_API size_t clear_autoquant_cache(const std::string& cache_dir = {});
 
 /// The plan of the samples that it is built with, as a backend: a candidate of tune(). A model that is
 /// quantized already (from a file) is taken as it is. "AutoquantBackend".
@@ -100,6 +101,7 @@ struct AutoquantBackendConfig {
   double time_limit = 30;
   bool final_comparison = true;
 };
-std::shared_ptr<const BackendRecipe> autoquant_backend_recipe(const AutoquantBackendConfig& config = {});
+HALFTONE_API std::shared_ptr<const BackendRecipe> autoquant_backend_recipe(
+    const AutoquantBackendConfig& config = {});
 
 }  // namespace halftone

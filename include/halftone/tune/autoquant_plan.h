@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/quant/config.h"
 #include "halftone/quant/quantize.h"
 
@@ -61,7 +62,7 @@ struct AutoquantRun {
   bool operator==(const AutoquantRun&) const = default;
 };
 
-struct AutoquantPlan {
+struct HALFTONE_API AutoquantPlan {
   std::string model;
   std::string model_hash;  ///< SHA-256 of graph and tensors as they were before
   std::string cpu, isa;
@@ -89,8 +90,8 @@ struct AutoquantPlan {
   static AutoquantPlan from_json(std::string_view json, std::string_view file);
 };
 
-AutoquantPlan read_autoquant_plan(const std::string& path);
-void write_autoquant_plan(const std::string& path, const AutoquantPlan& plan);  ///< atomically
+HALFTONE_API AutoquantPlan read_autoquant_plan(const std::string& path);
+HALFTONE_API void write_autoquant_plan(const std::string& path, const AutoquantPlan& plan);  ///< atomically
 
 /// A name that a plan may hold, and what it does; "fp32" has no config.
 struct AutoquantScheme {
@@ -98,17 +99,17 @@ struct AutoquantScheme {
   std::optional<QuantConfig> config;
 };
 /// "fp32" and those of schemes(), by their short names.
-const std::vector<AutoquantScheme>& autoquant_schemes();
+HALFTONE_API const std::vector<AutoquantScheme>& autoquant_schemes();
 /// By any name that QuantConfig takes; `name` of what comes back is the short one. Throws as QuantConfig
 /// does.
-const AutoquantScheme& autoquant_scheme(std::string_view name);
+HALFTONE_API const AutoquantScheme& autoquant_scheme(std::string_view name);
 
 class GraphModule;
 
 /// Quantizes as the plan says, without measuring. kInvalidArgument, naming the layer, if the model has no
 /// such layer, if it has other sizes, and if a scheme refuses it; the model is as it was then. Layers
 /// that the plan does not name stay as they are. The same model and plan give the same bytes.
-QuantizeReport apply_plan(GraphModule& module, const AutoquantPlan& plan);
-QuantizeReport apply_plan(torch::nn::Module& module, const AutoquantPlan& plan);
+HALFTONE_API QuantizeReport apply_plan(GraphModule& module, const AutoquantPlan& plan);
+HALFTONE_API QuantizeReport apply_plan(torch::nn::Module& module, const AutoquantPlan& plan);
 
 }  // namespace halftone

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/base/error.h"
 
 namespace halftone {
@@ -41,7 +42,7 @@ namespace halftone {
 /// other programs had the machine meanwhile. Empty: never.
 using MachineWatch = std::function<std::function<bool()>()>;
 /// False if the environment says HALFTONE_BUSY=ignore: nothing is ever disturbed then.
-bool machine_is_watched();
+HALFTONE_API bool machine_is_watched();
 
 /// Its functions are called from the thread that calls measure(). One that throws leaves with the message.
 struct TimedCandidate {
@@ -66,7 +67,7 @@ struct MeasureOptions {
   MachineWatch watch = nullptr;  ///< for tests. Empty: this machine's, and none beside a `clock` of a test
 };
 
-struct Interval {
+struct HALFTONE_API Interval {
   double low = 0;
   double high = 0;  ///< infinite if there are too few values
   bool is_open() const { return !(high < std::numeric_limits<double>::infinity()); }
@@ -98,22 +99,23 @@ struct Measurements {
 };
 
 /// The machine was too busy to measure. Its code is kState.
-class MachineBusy : public Error {
+class HALFTONE_API MachineBusy : public Error {
  public:
   MachineBusy(int disturbed, int rounds);
 };
 /// Throws MachineBusy where `measured` is too busy.
-void require_quiet(const Measurements& measured);
+HALFTONE_API void require_quiet(const Measurements& measured);
 
-Measurements measure(const std::vector<TimedCandidate>& timed_candidates, const MeasureOptions& options = {});
+HALFTONE_API Measurements measure(const std::vector<TimedCandidate>& timed_candidates,
+                                  const MeasureOptions& options = {});
 
 /// By nearest rank. At least one value.
-double quantile(std::vector<double> values, double q);
+HALFTONE_API double quantile(std::vector<double> values, double q);
 /// Of the median, as above. At least one value.
-Interval median_interval(std::vector<double> values, double level);
+HALFTONE_API Interval median_interval(std::vector<double> values, double level);
 /// Median over the rounds that both ran of a's time divided by b's; 0 if there is no such round.
-double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
+HALFTONE_API double paired_ratio(const MeasuredTime& a, const MeasuredTime& b);
 /// The interval of that; open (infinite) if there are too few rounds.
-Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level = 0.95);
+HALFTONE_API Interval paired_interval(const MeasuredTime& a, const MeasuredTime& b, double level = 0.95);
 
 }  // namespace halftone

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/tune/tune.h"
 
 namespace halftone {
@@ -23,7 +24,7 @@ struct SubmoduleReport {
   std::string reason;  ///< why it is worth tuning, or not
 };
 
-struct InspectReport {
+struct HALFTONE_API InspectReport {
   std::string model;
   int depth = 0;  ///< parts of a submodule's name
   double milliseconds = 0;
@@ -39,13 +40,13 @@ struct InspectOptions {
 };
 
 /// Runs the graph on the first sample and adds up the time of the nodes below each submodule.
-InspectReport inspect(const std::shared_ptr<const GraphModule>& module, const Samples& samples = {},
-                      const InspectOptions& options = {});
+HALFTONE_API InspectReport inspect(const std::shared_ptr<const GraphModule>& module,
+                                   const Samples& samples = {}, const InspectOptions& options = {});
 
 /// A config for each of some layers, the others as they are: patterns as in QuantizeOptions, the first match
 /// counts. "LayerwiseBackend", {"overrides":[["encoder\\.layer\\.0\\..*",{"type":…}],…]}.
 using LayerwiseConfig = std::vector<std::pair<std::string, QuantConfig>>;
-std::shared_ptr<const BackendRecipe> layerwise_backend_recipe(const LayerwiseConfig& overrides);
+HALFTONE_API std::shared_ptr<const BackendRecipe> layerwise_backend_recipe(const LayerwiseConfig& overrides);
 
 struct SubmoduleTuneOptions {
   InspectOptions inspect;
@@ -60,10 +61,10 @@ struct SubmoduleTuneResult {
 /// Submodules in the order of their share of the time; each gets the config with which the *whole* model is
 /// fastest among those that keep it valid, or stays as it is. The result is measured and validated as tune()
 /// does it.
-SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& samples,
-                                    const Strategy& strategy = max_throughput(),
-                                    const TuneOptions& options = {},
-                                    const SubmoduleTuneOptions& submodules = {});
+HALFTONE_API SubmoduleTuneResult tune_submodules(const ModelSource& model, const Samples& samples,
+                                                 const Strategy& strategy = max_throughput(),
+                                                 const TuneOptions& options = {},
+                                                 const SubmoduleTuneOptions& submodules = {});
 
 struct WrapOptions {
   size_t max_samples = 32;
@@ -73,7 +74,7 @@ struct WrapOptions {
 /// A module that is called as before, and remembers its calls until it is tuned with them. Copies share
 /// everything. Thread-safe as far as the module is. Calls while tune() runs are eager; they wait for the
 /// capture, with which it begins.
-class TunableModule {
+class HALFTONE_API TunableModule {
  public:
   c10::IValue operator()(const std::vector<c10::IValue>& args) const;
   bool is_tuned() const;
@@ -91,7 +92,7 @@ class TunableModule {
   std::shared_ptr<State> state_;
 };
 
-TunableModule wrap(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
-                   WrapOptions options = {});
+HALFTONE_API TunableModule wrap(std::shared_ptr<torch::nn::Module> module, ForwardFunction forward,
+                                WrapOptions options = {});
 
 }  // namespace halftone

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/tune/measure.h"
 #include "halftone/tune/samples.h"
 
@@ -16,7 +17,7 @@ namespace halftone {
 /// a limit. kFailed: it threw, crashed or took too long. kNotTried: the strategy had decided before, or time
 /// ran out.
 enum class Verdict { kChosen, kValid, kDropped, kFailed, kNotTried };
-std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
+HALFTONE_API std::string_view to_string(Verdict verdict);  ///< "chosen", "not tried", …
 
 /// Time of one call at one shape, in milliseconds. One estimator: the median over the rounds of the ratio to
 /// eager in the same round (measure.h). Every other number follows from it, so that no two can contradict
@@ -62,7 +63,7 @@ struct CandidateReport {
   std::string stopped;  ///< why measuring it ended before the others'; empty: it did not
 };
 
-struct TuneReport {
+struct HALFTONE_API TuneReport {
   std::string model;
   std::string model_hash;  ///< SHA-256 of graph and tensors
   std::string cpu;         ///< "AMD EPYC …"

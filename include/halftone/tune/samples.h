@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "halftone/base/api.h"
 #include "halftone/capture/capture_module.h"
 #include "halftone/graph/graph_module.h"
 #include "halftone/graph/sample.h"
@@ -45,7 +46,7 @@ struct SampleTensor {
 };
 
 /// Calls with the same sizes.
-struct SampleShape {
+struct HALFTONE_API SampleShape {
   std::vector<SampleTensor> tensors;
   std::optional<int64_t> batch;  ///< nothing: the model has no such dimension
   size_t calls = 0;
@@ -63,14 +64,14 @@ struct SampleRange {
 };
 
 /// The call that Python would make of flat inputs, in the order of GraphModule::input_names().
-Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue>& inputs);
+HALFTONE_API Sample sample_from_flat(const GraphModule& module, const std::vector<c10::IValue>& inputs);
 /// The opposite. kInvalidArgument, with the place, if the nesting is not the model's.
-std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
+HALFTONE_API std::vector<c10::IValue> flat_inputs(const GraphModule& module, const Sample& sample);
 
 /// Another call with the same sizes: integers in the range of the sample's, floats with its mean and
 /// deviation, masks of ones and zeros and what is not a tensor as they are. The same for the same seed; the
 /// process's random state is left alone.
-Sample synthetic_sample(const Sample& sample, uint64_t seed);
+HALFTONE_API Sample synthetic_sample(const Sample& sample, uint64_t seed);
 
 /// Flat inputs of a call with made-up values. `shapes`: "ids:1x128,mask:1x128", or "1x128" where the model
 /// takes one tensor; inputs that it does not name have the size of the sample inputs, or what the graph
@@ -78,10 +79,11 @@ Sample synthetic_sample(const Sample& sample, uint64_t seed);
 /// none, zeros and ones for integers, and -1 to 1 or so for floats. The same for the same seed.
 /// kInvalidArgument for text that is no list of shapes, for unknown and repeated names, and where a size is
 /// not known. Whether the model takes these sizes is not checked here.
-std::vector<c10::IValue> inputs_of_shapes(const GraphModule& module, std::string_view shapes, uint64_t seed);
+HALFTONE_API std::vector<c10::IValue> inputs_of_shapes(const GraphModule& module, std::string_view shapes,
+                                                       uint64_t seed);
 
 /// The value of a user input that a call may leave out: constants, None, and numbers of the sample inputs.
 /// Nothing for tensors, which must be there. `index`: as in GraphModule::input_names().
-std::optional<c10::IValue> known_input(const GraphModule& module, size_t index);
+HALFTONE_API std::optional<c10::IValue> known_input(const GraphModule& module, size_t index);
 
 }  // namespace halftone

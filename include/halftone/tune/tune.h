@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "halftone/backend/backend.h"
+#include "halftone/base/api.h"
 #include "halftone/base/progress.h"
 #include "halftone/tune/report.h"
 #include "halftone/tune/samples.h"
@@ -24,13 +25,13 @@ struct TuneCandidate {
 /// eager, ts, fp32, bf16, int8wo, int8dq, int8dq-7bit, int4wo, int4wo-int8act, fp8wo, fp8dq, int8static and
 /// int8static-7bit (models with convolutions only), autoquant. Eager and fp32 (the halftone backend) are the
 /// baselines: tune() adds them where a list has them not.
-std::vector<TuneCandidate> default_candidates();
+HALFTONE_API std::vector<TuneCandidate> default_candidates();
 /// Those of default_candidates() with one of these backends (their types, or eager, ts, halftone, quant) and,
 /// as far as they quantize, with one of these schemes (their names above, or those of schemes(): a scheme
 /// that has no candidate becomes one). Empty: all. kInvalidArgument, with the nearest name, for others;
 /// kUnsupported for bf16, eager and ts, which are no schemes.
-std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
-                                             const std::vector<std::string>& schemes);
+HALFTONE_API std::vector<TuneCandidate> select_candidates(const std::vector<std::string>& backends,
+                                                          const std::vector<std::string>& schemes);
 
 /// How good an answer is; larger is better.
 using TuneMetric = std::function<double(const c10::IValue& expected, const c10::IValue& got)>;
@@ -54,21 +55,21 @@ struct Strategy {
   std::optional<double> min_cosine;  ///< stronger than TuneOptions::min_cosine
 };
 
-Strategy max_throughput();
-Strategy min_latency();
+HALFTONE_API Strategy max_throughput();
+HALFTONE_API Strategy min_latency();
 /// The first valid one in the candidates' order; the baselines do not count.
-Strategy first_win();
+HALFTONE_API Strategy first_win();
 /// That one and no other, if it is valid.
-Strategy one_backend(std::string candidate);
+HALFTONE_API Strategy one_backend(std::string candidate);
 /// The best throughput among those with at most `ms` at every shape.
-Strategy latency_budget(double ms);
+HALFTONE_API Strategy latency_budget(double ms);
 /// The fastest with a least cosine of `minimum` or more, whatever TuneOptions::min_cosine says.
-Strategy accuracy_budget(double minimum);
+HALFTONE_API Strategy accuracy_budget(double minimum);
 /// The fastest for which the user's metric is `minimum` or more.
-Strategy metric_budget(double minimum);
+HALFTONE_API Strategy metric_budget(double minimum);
 /// The fewest bytes with at most `ms` at every shape. Need not be faster than fp32: only that limit counts,
 /// and eager.
-Strategy smallest_size(double ms);
+HALFTONE_API Strategy smallest_size(double ms);
 
 /// "throughput", "latency", "first", "one", "latency-budget", "accuracy", "metric", "size", and what they
 /// need. kInvalidArgument for another name and for a missing number.
@@ -77,8 +78,8 @@ struct StrategyNumbers {
   std::optional<double> minimum;    ///< of accuracy, metric
   std::string candidate;            ///< of one
 };
-Strategy strategy_by_name(std::string_view name, const StrategyNumbers& numbers = {});
-std::vector<std::string> strategy_names();
+HALFTONE_API Strategy strategy_by_name(std::string_view name, const StrategyNumbers& numbers = {});
+HALFTONE_API std::vector<std::string> strategy_names();
 
 /// Candidates are built and run in a child process first; a crash there is a row of the report.
 struct TuneIsolation {
@@ -89,9 +90,9 @@ struct TuneIsolation {
 };
 /// The child's side. `args` are the four: model file, backend type, its config, number of threads. Returns a
 /// line of JSON for stdout; an error is in it. Never throws.
-std::string run_trial(const std::vector<std::string>& args);
+HALFTONE_API std::string run_trial(const std::vector<std::string>& args);
 
-struct TuneOptions {
+struct HALFTONE_API TuneOptions {
   std::vector<TuneCandidate> candidates;  ///< empty: default_candidates()
   double min_cosine = 0.99;
   TuneMetric metric;
@@ -117,8 +118,8 @@ struct TuneResult {
 ///
 /// Every run of a model with state begins with the state of a new session. All candidates are in memory at
 /// once while they are measured. Not for several threads at a time: they would measure each other.
-TuneResult tune(const ModelSource& model, const Samples& samples, const Strategy& strategy = max_throughput(),
-                const TuneOptions& options = {});
+HALFTONE_API TuneResult tune(const ModelSource& model, const Samples& samples,
+                             const Strategy& strategy = max_throughput(), const TuneOptions& options = {});
 
 /// A measurement that a cache holds.
 struct TuneCacheEntry {
@@ -132,12 +133,12 @@ struct TuneCacheEntry {
   int disturbed = 0;
 };
 /// Sorted by time. Other files and damaged ones are left out.
-std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir);
+HALFTONE_API std::vector<TuneCacheEntry> tune_cache(const std::string& cache_dir);
 /// Removes all measurements, damaged ones too; how many. kIo if that cannot be done.
-size_t clear_tune_cache(const std::string& cache_dir);
+HALFTONE_API size_t clear_tune_cache(const std::string& cache_dir);
 
 /// What tune() would do. Nothing is run, built or captured.
-struct TuneDryRun {
+struct HALFTONE_API TuneDryRun {
   struct Entry {
     std::string name;
     std::string backend;
@@ -157,7 +158,7 @@ struct TuneDryRun {
   std::string to_text() const;
   std::string to_json() const;
 };
-TuneDryRun dry_run(const ModelSource& model, const Samples& samples,
-                   const Strategy& strategy = max_throughput(), const TuneOptions& options = {});
+HALFTONE_API TuneDryRun dry_run(const ModelSource& model, const Samples& samples,
+                                const Strategy& strategy = max_throughput(), const TuneOptions& options = {});
 
 }  // namespace halftone

@@ -40,7 +40,9 @@ void* counted(void* memory) {
 }
 }  // namespace
 
-// glibc's own names behind the ones that programs use; every library of the process comes through here.
+// glibc's own names behind the ones that programs use; every library of the process comes through here, so these are
+// visible, which the program's other functions are not.
+#pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -78,6 +80,7 @@ int posix_memalign(void** result, size_t alignment, size_t bytes) {
   return *result ? 0 : ENOMEM;
 }
 }
+#pragma GCC visibility pop
 
 namespace halftone {
 namespace {

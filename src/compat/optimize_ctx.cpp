@@ -66,8 +66,9 @@ Sample sample_of(const ModelSource& model, const ExampleInputs& inputs,
 }
 
 void quantize_model(const ModelSource& model, const QuantConfig& config, const OptimizeCtxOptions& options) {
+  const QuantizeOptions how{.filter = options.filter};
   const QuantizeReport report =
-      model.graph ? quantize_(*model.graph, config) : quantize_(*model.module, config);
+      model.graph ? quantize_(*model.graph, config, how) : quantize_(*model.module, config, how);
   if (options.on_quantized) options.on_quantized(report);
 }
 

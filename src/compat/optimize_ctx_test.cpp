@@ -76,6 +76,20 @@ TEST(OptimizeCtx, GivesWhatQuantizeGives) {
   }
 }
 
+TEST(OptimizeCtx, LeavesAloneWhatTheFilterLeavesOut) {
+  const at::NoGradGuard no_grad;
+  const ModelSource model = new_source();
+  QuantizeReport report;
+  OptimizeCtxOptions options;
+  options.filter = [](const LayerInfo& layer) { return layer.name != "down"; };
+  options.on_quantized = [&](const QuantizeReport& done) { report = done; };
+  optimize_ctx("int4weightonly", options)(plain_iteration())(model, two_inputs());
+  ASSERT_EQ(report.layers.size(), 2u);
+  EXPECT_EQ(report.layers[0].outcome, LayerReport::Outcome::kQuantized);
+  EXPECT_EQ(report.layers[1].layer.name, "down");
+  EXPECT_EQ(report.layers[1].outcome, LayerReport::Outcome::kKept);
+}
+
 TEST(OptimizeCtx, TakesGraphsToo) {
   const auto graph = block_model(), other = block_model();
   const auto inputs = block_inputs();

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "halftone/backend/backend.h"
+#include "halftone/base/api.h"
 #include "halftone/quant/quantize.h"
 #include "halftone/tune/autoquant.h"
 
@@ -27,13 +28,15 @@ struct OptimizeCtxOptions {
   /// A C++ module is called by position: names of its arguments in order, for inputs that are a dict. The
   /// last ones may be missing in a dict. Captured graphs know their names.
   std::vector<std::string> argument_names;
+  /// Only layers for which it is true are quantized, as in QuantizeOptions; "autoquant" does not ask it.
+  std::function<bool(const LayerInfo&)> filter = nullptr;
   AutoquantOptions autoquant;  ///< error_on_unseen is always off, as in the benchmarks that this is after
   std::function<void(const QuantizeReport&)> on_quantized = nullptr;     ///< what quantize_ did
   std::function<void(const AutoquantPlan&)> on_autoquantized = nullptr;  ///< what autoquant decided
 };
 
 /// "int8dynamic", "int8weightonly", "int4weightonly", "autoquant", "noquant".
-const std::vector<std::string>& optimize_ctx_names();
+HALFTONE_API const std::vector<std::string>& optimize_ctx_names();
 
 /// The function that it gives wraps a ModelIterFn: a call quantizes the model in place unless it carries the
 /// mark, sets the mark, then calls the wrapped function. The mark belongs to the model and is the same for
@@ -44,16 +47,16 @@ const std::vector<std::string>& optimize_ctx_names();
 /// "autoquant" calibrates with the inputs of that call; a model without quantizable layers is
 /// kInvalidArgument, "NotAutoquantizable: …" with its type. kInvalidArgument here for an unknown name, with
 /// the nearest.
-std::function<ModelIterFn(ModelIterFn)> optimize_ctx(std::string_view quantization,
-                                                     OptimizeCtxOptions options = {});
+HALFTONE_API std::function<ModelIterFn(ModelIterFn)> optimize_ctx(std::string_view quantization,
+                                                                  OptimizeCtxOptions options = {});
 
 /// The name of the context that marked the model; nothing if there is no mark.
-std::optional<std::string> quantization_mark(const ModelSource& model);
+HALFTONE_API std::optional<std::string> quantization_mark(const ModelSource& model);
 
 /// Calls the model: a C++ module by position, `argument_names` as above; a graph in a session of its own.
 /// kInvalidArgument for names that the model does not have, with the nearest, and for arguments that are
 /// missing.
-c10::IValue call_model(const ModelSource& model, const ExampleInputs& example_inputs,
-                       const std::vector<std::string>& argument_names = {});
+HALFTONE_API c10::IValue call_model(const ModelSource& model, const ExampleInputs& example_inputs,
+                                    const std::vector<std::string>& argument_names = {});
 
 }  // namespace halftone

@@ -92,6 +92,18 @@ TEST(FromDict, LoadsAroundMissingAndUnexpectedKeysAndReportsThem) {
   EXPECT_EQ(backend.state(), BackendState::kCheckpointLoaded);
 }
 
+TEST(FromDict, CopiesTheTensorsOfTheDict) {
+  const BackendDict dict = built(quant_backend_recipe()).to_dict();
+  const auto second = small_model();
+  from(dict, second);
+  for (const auto& [name, tensor] : dict.module) {
+    EXPECT_FALSE(tensor.is_alias_of(second->tensor(name))) << name;
+    EXPECT_TRUE(at::equal(tensor, second->tensor(name))) << name;
+  }
+  second->tensor("up.weight").zero_();
+  EXPECT_GT(dict.module.at("up.weight").abs().max().item<float>(), 0);
+}
+
 TEST(FromDict, OtherShapesChangeNothing) {
   BackendDict dict = built(quant_backend_recipe()).to_dict();
   dict.module["down.bias"] = at::ones({64});

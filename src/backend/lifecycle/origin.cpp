@@ -135,7 +135,9 @@ DictReport load_state(const ModelSource& source, const TensorMap& tensors) {
     const auto found = tensors.find(name);
     if (found == tensors.end()) continue;
     if (source.graph) {
-      source.graph->set_tensor(name, found->second.to(tensor.scalar_type()));
+      // A copy even if the type is the same: the dict's tensors are those of the module that it came from.
+      source.graph->set_tensor(
+          name, found->second.detach().to(tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true));
     } else {
       tensor.copy_(found->second);
     }

@@ -82,7 +82,8 @@ BackendConfig BackendConfig::from_dict(std::string_view json, std::string_view f
   const auto document = parse_json(json, file);
   const JsonCursor root(document, std::string(file));
   backend_config::expect_keys(root, {"name", "configs"});
-  BackendConfig config(root.at("name").get_string());
+  BackendConfig config(root.has("name") ? root.at("name").get_string() : std::string());
+  if (!root.has("configs")) return config;
   const JsonCursor list = root.at("configs");
   if (!list.raw().is_array()) list.fail_here("expected an array");
   for (size_t i = 0; i < list.size(); ++i)

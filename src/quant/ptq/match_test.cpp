@@ -1,4 +1,5 @@
 // Which patterns are found in graphs: text in, patterns out.
+#include "quant/ptq/check_config.h"
 #include "quant/ptq/test_models.h"
 
 namespace halftone {
@@ -212,6 +213,37 @@ TEST(PtqMatch, RefusesWhatItCannotMean) {
       BackendPatternConfig(Pattern::sequence({"torch.nn.Linear", "torch.nn.ReLU"}))
           .set_fuser_method("my.fuser"));
   expect_error(ErrorCode::kUnsupported, {"my.fuser"}, prepare_with(named, plain_mapping()));
+}
+
+TEST(PtqMatch, RefusesWhatItWouldIgnore) {
+  register_backend_config_name(ConfigNameKind::kRootNodeGetter, "my.root");
+  register_backend_config_name(ConfigNameKind::kExtraInputsGetter, "my.inputs");
+  register_backend_config_name(ConfigNameKind::kModule, "my.Reference");
+  const std::vector<c10::IValue> example = {at::ones({1, 3})};
+  const auto refused = [&](BackendPatternConfig config, std::initializer_list<std::string> words) {
+    BackendConfig backend("mine");
+    backend.set_backend_pattern_config(std::move(config));
+    expect_error(ErrorCode::kUnsupported, words,
+                 [&] { prepare(*linear_model(), plain_mapping(), example, backend); });
+  };
+  const BackendPatternConfig linear("torch.nn.Linear"), functional("torch.nn.functional.linear");
+  refused(BackendPatternConfig(linear).set_root_node_getter("my.root"),
+          {"configs[0].root_node_getter", "my.root"});
+  refused(BackendPatternConfig(linear).set_extra_inputs_getter("my.inputs"),
+          {"configs[0].extra_inputs_getter", "my.inputs"});
+  refused(BackendPatternConfig(linear).set_reference_quantized_module("my.Reference"),
+          {"reference", "my.Reference"});
+  refused(BackendPatternConfig(functional).set_input_type_to_index({{"weight", 2}}),
+          {"input_type_to_index", "weight", "2"});
+  refused(BackendPatternConfig("torch.add").set_input_type_to_index({{"bias", 1}}),
+          {"input_type_to_index", "torch.add"});
+}
+
+TEST(PtqMatch, TakesTorchsOwnPlacesOfOperands) {
+  for (const std::string& name : builtin_backend_configs()) {
+    SCOPED_TRACE(name);
+    EXPECT_NO_THROW(ptq::check_config(builtin_backend_config(name)));
+  }
 }
 
 }  // namespace

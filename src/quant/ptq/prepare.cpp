@@ -9,6 +9,7 @@
 #include "graph/run/mutation.h"
 #include "halftone/cli/message.h"
 #include "quant/ptq/canonical_linear.h"
+#include "quant/ptq/check_config.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
 #include "quant/ptq/fuse.h"
@@ -106,14 +107,6 @@ std::string decide_match(const PtqState& state, PlannedMatch& planned,
   return {};
 }
 
-void check_patterns(const BackendConfig& config, const std::vector<BackendPatternConfig>& configs) {
-  for (size_t i = 0; i < configs.size(); ++i) {
-    for (const PatternNode& node : configs[i].pattern().nodes())
-      check_operator_name(node.op,
-                          fmt::format("backend config \"{}\", configs[{}].pattern", config.name(), i));
-  }
-}
-
 /// Nothing is quantized silently.
 void require_something(const PtqState& state, const BackendConfig& config) {
   if (state.matches.empty())
@@ -132,7 +125,7 @@ std::unique_ptr<PtqState> make_state(const GraphModule& module, const QConfigMap
                                      const std::vector<c10::IValue>& example, const BackendConfig& config) {
   auto state = std::make_unique<PtqState>();
   state->configs = config.configs();
-  check_patterns(config, state->configs);
+  check_config(config);
   state->module = module.clone();
   functionalize(state->module->mutable_graph());
   make_linears(state->module->mutable_graph());

@@ -14,6 +14,7 @@
 // buffer; under sanitizers heap and undefined too.
 #include <ATen/Parallel.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Lazy.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
 
@@ -23,6 +24,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <memory>
+#include <string>
 
 #include "capture/test_archive.h"
 #include "checkpoint/container/ht_writer.h"
@@ -263,8 +266,8 @@ int main_of(int argc, char** argv) {
       ->check(CLI::ExistingDirectory);
   CLI11_PARSE(app, argc, argv);
   at::set_num_threads(1);  // threads do not survive a fork
-  // Errors of torch keep the whole call stack otherwise, which costs more than most trials.
-  c10::SetStackTraceFetcher([]() -> c10::Backtrace { return nullptr; });
+  // Errors of torch keep the whole call stack otherwise, which costs more than most trials. Not nullptr: torch reads it without asking.
+  c10::SetStackTraceFetcher([] { return std::make_shared<c10::PrecomputedLazyValue<std::string>>(""); });
   const Tally tally = !settings.sum.empty()     ? sum(settings.sum)
                       : settings.replay.empty() ? fuzz(settings)
                                                 : replay(settings);

@@ -1,5 +1,7 @@
 #include "graph/aten/torch_errors.h"
 
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -14,6 +16,7 @@ namespace halftone {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 [[noreturn]] void fail_in_torch() {
   TORCH_CHECK(false, "sizes differ");
@@ -26,6 +29,20 @@ TEST(TorchErrors, MessagesAreWithoutABacktrace) {
     EXPECT_EQ(error_text(error), "sizes differ");
   }
   EXPECT_EQ(error_text(std::runtime_error("plain")), "plain");
+}
+
+// unflatten repeats the message of the error that it caught, with the backtrace in it.
+TEST(TorchErrors, MessagesAreWithoutTheBacktraceOfAnErrorThatTheyRepeat) {
+  try {
+    at::zeros({4}).unflatten(0, {-2, 2});
+    FAIL() << "unflatten took a negative size";
+  } catch (const std::exception& error) {
+    EXPECT_THAT(error.what(), HasSubstr("Exception raised from"));  // or there is nothing to test
+    EXPECT_THAT(error_text(error), HasSubstr("invalid shape dimension -2"));
+    EXPECT_THAT(error_text(error), Not(HasSubstr("Exception raised from")));
+    EXPECT_THAT(error_text(error), Not(HasSubstr("frame #")));
+  }
+  EXPECT_EQ(error_text(std::runtime_error("a\nException raised from f.cpp:1\nframe #0: f\nb\n")), "a\nb");
 }
 
 TEST(TorchErrors, APlaceKeepsTheCodesOfOurOwn) {

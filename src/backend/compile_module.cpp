@@ -22,7 +22,8 @@
 #include "halftone/graph/tree.h"
 
 namespace halftone {
-namespace {
+// Not unnamed: CompiledModule::State, which other files may name, holds them.
+namespace module_calls {
 
 /// What decides which graph a call needs, as numbers: cheap to make and to compare.
 class CallKey {
@@ -106,9 +107,13 @@ bool freezes(std::string_view backend) {
   return false;
 }
 
-}  // namespace
+}  // namespace module_calls
 
 struct CompiledModule::State {
+  using CallKey = module_calls::CallKey;
+  using Compiled = module_calls::Compiled;
+  using FrozenTensors = module_calls::FrozenTensors;
+
   std::shared_ptr<torch::nn::Module> module;
   ForwardFunction forward;
   CompileModuleOptions options;
@@ -319,7 +324,7 @@ CompiledModule CompiledModule::make(std::shared_ptr<torch::nn::Module> module, F
   required(forward, "compile: the function that calls the model");
   auto state = std::make_shared<CompiledModule::State>();
   state->compiler = lookup_compiler(options.backend);
-  state->freezes = freezes(options.backend);
+  state->freezes = module_calls::freezes(options.backend);
   state->module = std::move(module);
   state->forward = std::move(forward);
   state->options = std::move(options);

@@ -158,7 +158,7 @@ TEST(AotAutograd, HooksRunAsInEager) {
   const TrainingModel model = training_model("mlp");
   at::Tensor weight = model.module->parameters()[0];
   int calls = 0;
-  const auto hook = weight.register_hook([&](const at::Tensor& gradient) {
+  weight.register_hook([&](const at::Tensor& gradient) {
     ++calls;
     return gradient * 2;
   });

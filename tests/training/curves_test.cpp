@@ -49,7 +49,9 @@ std::vector<double> train(const Task& task, const std::string& optimizer_name, c
     optimizer->step();
     losses.push_back(loss.item<double>());
   }
-  if (!backend.empty()) EXPECT_EQ(compiled.counters().compilations, 1);
+  if (!backend.empty()) {
+    EXPECT_EQ(compiled.counters().compilations, 1);
+  }
   return losses;
 }
 

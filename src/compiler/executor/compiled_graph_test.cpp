@@ -161,7 +161,8 @@ graph(%x: user "x" T[s0, 6, 5]) {
       const at::Tensor x =
           (at::randn({batch, 6, 5}) * 50).to(module->graph().inputs()[0].value->meta()->dtype);
       expect_same(module, {x}, 0);
-      if (batch > 0) EXPECT_TRUE(compile(module)->report({x}).left_to_aten.empty()) << type;
+      if (batch == 0) continue;
+      EXPECT_TRUE(compile(module)->report({x}).left_to_aten.empty()) << type;
     }
   }
 }

@@ -370,8 +370,9 @@ TEST(QuantizeGraph, NodesKeepTheirSource) {
   EXPECT_THAT(print_graph(module->graph()),
               AllOf(HasSubstr("  @ \"up\" \"Linear\""), HasSubstr("  @ \"head\" \"Linear\"")));
   for (const auto& node : module->graph().nodes()) {
-    if (const auto quantized = try_quantized_node(*node))
+    if (const auto quantized = try_quantized_node(*node)) {
       EXPECT_EQ(quantized->layer.name, node->source().layer);
+    }
   }
 }
 

@@ -29,7 +29,8 @@ QuantizeOptions ask_filter_once(const QuantizeOptions& options) {
   result.filter = [filter = options.filter,
                    answers = std::make_shared<std::map<std::string, bool>>()](const LayerInfo& layer) {
     const auto known = answers->find(layer.name);
-    return known != answers->end() ? known->second : (*answers)[layer.name] = filter(layer);
+    if (known != answers->end()) return known->second;
+    return (*answers)[layer.name] = filter(layer);
   };
   return result;
 }

@@ -103,7 +103,9 @@ TEST_P(LinearFormat, QuantizesDeterministically) {
   for (const auto& [name, part] : a.parts)
     EXPECT_TRUE(part.view(at::kByte).equal(b.part(name).view(at::kByte))) << name;
   EXPECT_EQ(a.bytes(), b.bytes());
-  if (k() >= 32) EXPECT_LT(a.bytes(), 33 * k() * 4);
+  if (k() >= 32) {
+    EXPECT_LT(a.bytes(), 33 * k() * 4);
+  }
 }
 
 TEST_P(LinearFormat, TakesWeightsOfAllTypesAndStrides) {

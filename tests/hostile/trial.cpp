@@ -102,14 +102,15 @@ bool has_extreme_constants(const Graph& graph) {
 }
 
 /// ATen's gelu gives -0 for numbers below about -5.5, ours what it is, -1e-8 and less: a logarithm of the one
-/// is infinite, of the other NaN.
-bool takes_logarithms_of_gelu(const Graph& graph) {
-  bool gelu = false, logarithm = false;
+/// is infinite, of the other NaN; a root of the one is -0, of the other NaN.
+bool takes_logarithms_or_roots_of_gelu(const Graph& graph) {
+  bool gelu = false, breaks_at_zero = false;
   for (const auto& node : graph.nodes()) {
     gelu = gelu || node->target().find("gelu") != std::string::npos;
-    logarithm = logarithm || node->target().starts_with("aten::log");
+    for (const std::string_view name : {"aten::log", "aten::sqrt", "aten::rsqrt"})
+      breaks_at_zero = breaks_at_zero || node->target().starts_with(name);
   }
-  return gelu && logarithm;
+  return gelu && breaks_at_zero;
 }
 
 bool has_extreme_numbers(const GraphModule& module, const Values& inputs) {
@@ -234,7 +235,7 @@ bool is_ill_conditioned(const GraphModule& module, const Values& inputs, const V
 std::string excuse_of(const GraphModule& module, const Values& inputs, const Values& answer) {
   if (is_random(module.graph())) return "random";
   if (has_extreme_numbers(module, inputs)) return "extreme numbers";
-  if (takes_logarithms_of_gelu(module.graph())) return "logarithm of gelu's zeros";
+  if (takes_logarithms_or_roots_of_gelu(module.graph())) return "logarithm or root of gelu's zeros";
   if (is_ill_conditioned(module, inputs, answer)) return "ill-conditioned";
   return "";
 }

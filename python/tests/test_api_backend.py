@@ -4,9 +4,9 @@ import json
 
 import pytest
 import torch
-from conftest import mlp, relative_error
 
 import halftone
+from conftest import mlp, relative_error
 
 
 @pytest.fixture

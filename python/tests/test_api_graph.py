@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 import torch
-from conftest import mlp, relative_error
 
 import halftone
+from conftest import mlp, relative_error
 
 
 class Nested(torch.nn.Module):

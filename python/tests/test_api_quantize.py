@@ -5,12 +5,14 @@ import pickle
 
 import pytest
 import torch
-from conftest import mlp, relative_error
 
 import halftone
+from conftest import mlp, relative_error
 from halftone.nn import QuantizedEmbedding, QuantizedLinear
 
-SCHEMES = ["int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq", "bf16wo", halftone.IntxWeightOnlyConfig(bits=3), halftone.Int4WeightOnlyConfig(group_size=64)]
+SCHEMES = [
+    "int8wo", "int8dq", "int4wo", "fp8wo", "fp8dq", "bf16wo", halftone.IntxWeightOnlyConfig(bits=3), halftone.Int4WeightOnlyConfig(group_size=64)
+]  # fmt: skip
 WITHIN = {"int8wo": 0.02, "int8dq": 0.03, "fp8wo": 0.06, "fp8dq": 0.08, "bf16wo": 0.01}
 
 
@@ -210,7 +212,7 @@ class TestTorchao:
     def test_int8_weights_are_torchaos(self, model):
         quantization = pytest.importorskip("torchao.quantization")
         theirs = mlp()
-        quantization.quantize_(theirs, quantization.Int8WeightOnlyConfig(version=2) if False else quantization.Int8WeightOnlyConfig())
+        quantization.quantize_(theirs, quantization.Int8WeightOnlyConfig())
         halftone.quantize_(model, "int8wo")
         for index in (0, 3, 5):
             assert relative_error(model[index].weight, theirs[index].weight.dequantize()) < 1e-3

@@ -13,7 +13,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What torch itself imports; nothing else is to be seen in the empty environment.
-WITH_TORCH = ("torch", "torchgen", "functorch", "sympy", "mpmath", "isympy.py", "typing_extensions.py", "filelock", "fsspec", "jinja2", "networkx", "markupsafe")
+WITH_TORCH = (
+    "torch", "torchgen", "functorch", "sympy", "mpmath", "isympy.py", "typing_extensions.py", "filelock", "fsspec", "jinja2", "networkx",
+    "markupsafe",
+)  # fmt: skip
 PROGRAM = """
 import shutil, sys, torch, halftone
 assert shutil.which("g++") is None and shutil.which("cc") is None
@@ -76,9 +79,11 @@ class TestContent:
     def test_size_and_files(self, wheel):
         assert wheel.stat().st_size < 40e6
         names = zipfile.ZipFile(wheel).namelist()
-        for wanted in ("halftone/__init__.py", "halftone/_C.pyi", "halftone/py.typed", "halftone/bin/halftone", "halftone/include/halftone/halftone.h",
-                       "halftone/lib/cmake/Halftone/HalftoneConfig.cmake", "halftone/lib/libhalftone.so.0"):  # fmt: skip
-            assert wanted in names, wanted
+        for wanted in (
+            "__init__.py", "_C.pyi", "py.typed", "bin/halftone", "include/halftone/halftone.h", "lib/cmake/Halftone/HalftoneConfig.cmake",
+            "lib/libhalftone.so.0",
+        ):  # fmt: skip
+            assert f"halftone/{wanted}" in names, wanted
         assert sum(name.startswith("halftone/_C.") and name.endswith(".so") for name in names) == 1
         assert not [name for name in names if "__pycache__" in name or name.endswith((".a", ".o"))]
 

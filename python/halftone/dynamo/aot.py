@@ -79,6 +79,3 @@ def aot_backend(outer: GraphInputs, options: BackendOptions) -> Callable[..., An
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
     )
-
-
-

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -72,6 +73,9 @@ _NUMBER_FUNCTIONS: dict[Any, str] = {
 #: Switches of modes that say nothing where no gradients are computed.
 _IGNORED = (torch._C._set_grad_enabled,)
 
+#: They give the tensor itself where there are no gradients.
+_SAME_TENSOR = (torch.ops.aten.detach_.default, torch.ops.aten.requires_grad_.default)
+
 _CONTROL_FLOW = {"cond": "builtin::cond", "while_loop": "builtin::while_loop", "map_impl": "builtin::map",
                  "scan": "builtin::scan"}  # fmt: skip
 
@@ -80,6 +84,8 @@ _NO_VALUE: Any = object()
 
 def target_of(op: torch._ops.OpOverload) -> str:
     """The operator's name in Halftone's graphs: ``aten::add.Tensor``, ``aten::linear``."""
+    if op is torch.ops.aten.item.default:
+        return "aten::_local_scalar_dense"  # the same; item() asks for data where only sizes are looked for
     schema = op._schema
     return f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
 
@@ -129,8 +135,7 @@ def layer_of(node: FxNode) -> tuple[str, str]:
 
 def module_name(path: str) -> str:
     """``L['self']._modules['fc'].weight`` as ``fc.weight``."""
-    for prefix in ("L['self']", 'L["self"]', "L['fn']"):
-        path = path.removeprefix(prefix)
+    path = re.sub(r"^L\[['\"]\w+['\"]\]", "", path)  # the local variable that holds the model
     for bracket in ("_modules", "_parameters", "_buffers"):
         path = path.replace(f".{bracket}['", ".")
     path = path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
@@ -243,7 +248,9 @@ class Converter:
 
     def _call(self, node: FxNode) -> None:
         target: Any = node.target
-        if isinstance(target, torch._ops.OpOverload):
+        if target in _SAME_TENSOR:
+            self.values[node] = self._operand(node, node.args[0])
+        elif isinstance(target, torch._ops.OpOverload):
             self._operator(node, target)
         elif target is operator.getitem:
             self._getitem(node)

@@ -76,5 +76,8 @@ def _is_impure(node: torch.fx.Node) -> bool:
 def refuse_moved_inputs(traced: FxModule) -> None:
     """An operator that gives a tensor other sizes or memory in place cannot be planned."""
     for node in traced.graph.nodes:
-        if isinstance(node.target, torch._ops.OpOverload) and torch.Tag.inplace_view in node.target.tags:
+        op = node.target
+        if op is torch.ops.aten.detach_.default or not isinstance(op, torch._ops.OpOverload):
+            continue
+        if torch.Tag.inplace_view in op.tags:
             raise ConversionError(f"{node.name} changes the sizes of a tensor in place ({node.target})")

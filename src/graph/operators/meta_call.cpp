@@ -227,7 +227,7 @@ MetaAnswer ask_operator(const Node& node, Operands operands) {
   } catch (const Error& error) {
     return refused(error.what());
   } catch (const std::exception& error) {
-    return unless_about_meta(error.what());  // in a Python process, torch's meta functions in Python throw others
+    return unless_about_meta(error.what());  // of meta functions in Python, where this is a Python process
   }
 }
 

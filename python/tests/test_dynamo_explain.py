@@ -26,7 +26,7 @@ def test_explain_breaks_and_reasons() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         y = torch.special.bessel_j0(x)
         torch._dynamo.graph_break()
-        return y.to_sparse().to_dense()
+        return y.clone().unsqueeze_(0)
 
     with torch.no_grad(), fresh_dynamo():
         report = dynamo.explain(model, torch.eye(3))
@@ -34,7 +34,8 @@ def test_explain_breaks_and_reasons() -> None:
     assert len(report.graphs) == 2
     assert sum(report.graph_breaks.values()) == 1
     assert "special_bessel_j0" in text
-    assert "runs as eager" in text and "sparse" in text
+    assert "runs as eager" in text
+    assert "unsqueeze_" in text
     assert 0 <= report.native_share <= 1
 
 
@@ -51,15 +52,15 @@ def test_explain_training() -> None:
     model, inputs = MODELS["mlp"]()
     with fresh_dynamo():
         report = dynamo.explain(model, *inputs(2))
-    assert [graph.kind for graph in report.graphs] == ["forward", "backward"]
-    assert "was not called" in str(report)  # the backward
+    assert [graph.kind for graph in report.graphs] == ["forward"]  # the backward is compiled at its first use
+    assert "graph 1 (forward, aot): " in str(report)
 
 
 def test_counters() -> None:
     dynamo.reset_counters()
     with torch.no_grad(), fresh_dynamo():
         torch.compile(lambda x: x + 1, backend="halftone")(torch.ones(2))
-        torch.compile(lambda x: x.to_sparse().to_dense(), backend="halftone")(torch.eye(2))
+        torch.compile(lambda x: x.clone().unsqueeze_(0), backend="halftone")(torch.eye(2))
     assert dynamo.counters["graphs"] == 2
     assert dynamo.counters["compiled"] == 1
     assert dynamo.counters["eager"] == 1

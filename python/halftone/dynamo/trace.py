@@ -16,6 +16,7 @@ from torch.fx import GraphModule as FxModule
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from .convert import ConversionError
+from .decompositions import decompositions
 from .inputs import GraphInputs, fakes_of
 
 #: Calls that turn autocast on or off inside a graph.
@@ -56,7 +57,7 @@ def pre_dispatch(gm: FxModule, inputs: GraphInputs) -> FxModule:
         warnings.simplefilter("ignore")  # of eager's own code, which the user has seen or will see
         stack.enter_context(torch.fx.traceback.preserve_node_meta())
         stack.enter_context(fake_mode)
-        traced = make_fx(run, pre_dispatch=True, _allow_non_fake_inputs=True)(*fakes)
+        traced = make_fx(run, decompositions(), pre_dispatch=True, _allow_non_fake_inputs=True)(*fakes)
     refuse_moved_inputs(traced)
     traced.graph.eliminate_dead_code(_is_impure)
     return traced

@@ -111,3 +111,8 @@ wheel: ## the Python package with library and program, for the torch and the Pyt
 	  $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DHALFTONE_TESTS=OFF) --log-level=WARNING
 	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli halftone_python
 	@$(PYTHON) scripts/make_wheel $(BUILD)
+
+.PHONY: test-python-zoo
+test-python-zoo: build-tests ## architectures of transformers and timm with random weights through torch.compile, in an environment of its own
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_python
+	@ZOO_VENV=$(BUILD)/zoo-venv python/tests/zoo/run $(PYTHON) $(BUILD)/python --json $(BUILD)/zoo.json

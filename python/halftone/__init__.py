@@ -16,7 +16,7 @@ from halftone import _versions
 
 _versions.check_torch()  # before _C, whose message would be an undefined symbol
 
-from halftone import _C, _log  # noqa: E402
+from halftone import _C, _log, _register  # noqa: E402
 from halftone._C import Error, GraphModule, QuantConfig, QuantizeReport, Session  # noqa: E402
 from halftone._configs import (  # noqa: E402
     Bf16WeightOnlyConfig,
@@ -62,7 +62,9 @@ cmake_prefix_path = str(_pathlib.Path(__file__).parent)
 
 _log.install()
 
-_LAZY = {"explain": "halftone.dynamo"}  # imports dynamo, which takes a second
+_LAZY = {"explain": "halftone.dynamo", "graph_from_exported": "halftone.dynamo"}  # imports dynamo, which takes a second
+
+_register.register_backend()
 
 __all__ = [
     "AutoquantPlan", "Backend", "BackendConfig", "Bf16WeightOnlyConfig", "Error", "Float8DynamicActivationFloat8WeightConfig",

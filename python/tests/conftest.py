@@ -10,6 +10,10 @@ import halftone
 torch.set_num_threads(1)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "slow: takes an hour; `pytest -m slow`")
+
+
 def mlp(inputs: int = 64, outputs: int = 10) -> torch.nn.Module:
     torch.manual_seed(7)
     return torch.nn.Sequential(

@@ -26,6 +26,9 @@ def main() -> int:
     if part == "api":
         # The examples in docstrings and in the guide, as they stand there.
         arguments += ["--doctest-modules", "--doctest-glob=*.md", "--doctest-continue-on-failure", *doctests(build)]
+    if part == "dynamo":
+        # The full run of op_db takes an hour: `pytest -m slow`.
+        arguments += ["-m", "not slow", "--doctest-modules", "--doctest-glob=*.md", *dynamo_doctests(build)]
     return int(pytest.main([*arguments, *sys.argv[3:]]))
 
 
@@ -33,6 +36,11 @@ def doctests(build: pathlib.Path) -> list[str]:
     package = build / "python/halftone"
     files = [str(path) for path in sorted(package.glob("*.py")) if path.name != "__main__.py"]
     return [*files, str(HERE.parents[1] / "docs/python.md")]
+
+
+def dynamo_doctests(build: pathlib.Path) -> list[str]:
+    files = [str(path) for path in sorted((build / "python/halftone/dynamo").glob("*.py"))]
+    return [*files, str(HERE.parents[1] / "docs/python_compile.md")]
 
 
 if __name__ == "__main__":

@@ -124,6 +124,17 @@ class TestInstalled:
         out = checked(environment, "-c", PROGRAM, tmp_path / "model.ht", env=bare, cwd=tmp_path)
         assert "site-packages/halftone/__init__.py" in out
 
+    def test_importing_does_not_import_dynamo(self, environment, bare):
+        script = "import sys, torch; before = 'torch._dynamo' in sys.modules; import halftone; print('torch._dynamo' in sys.modules and not before)"
+        assert checked(environment, "-c", script, env=bare) == "False\n"
+
+    def test_torch_compile_finds_the_backend(self, environment, bare):
+        script = (
+            "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(64, 8)).eval()\nx = torch.ones(2, 64)\n"
+            "with torch.no_grad():\n    print(torch.allclose(torch.compile(model, backend='halftone')(x), model(x), atol=1e-5))"
+        )
+        assert checked(environment, "-c", script, env=bare) == "True\n"
+
     def test_the_program(self, environment, bare):
         import halftone
 

@@ -34,8 +34,8 @@ print(halftone.__version__, halftone.__file__)
 
 
 def run(*command, **options):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240, **options)
-    return done
+    # Not where the tests are started: there may be a folder called halftone, which Python would import.
+    return subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=240, **{"cwd": "/", **options})
 
 
 def checked(*command, **options):

@@ -160,6 +160,14 @@ def test_numbers_of_modules_are_constants_with_dynamic_sizes() -> None:
     assert not any("batch_norm" in text or "item" in text for text in graph.left_to_aten)
 
 
+def test_floats_that_change() -> None:
+    def model(x: torch.Tensor, scale: float) -> torch.Tensor:
+        return (x * scale).relu() + scale
+
+    graphs = run_both(model, [(torch.randn(4), scale) for scale in (0.5, 1.25, 2.0, -3.5)])
+    assert_compiled(graphs, 2)  # a constant first, then an input
+
+
 def test_functions_of_sizes() -> None:
     def model(x: torch.Tensor) -> torch.Tensor:
         n, m = x.shape

@@ -9,9 +9,8 @@ import weakref
 import pytest
 import torch
 from dynamo_support import assert_compiled, fresh_dynamo
-from torch import nn
-
 from halftone.dynamo import collect
+from torch import nn
 
 
 def mlp() -> nn.Module:

@@ -5,7 +5,8 @@
 namespace halftone::python {
 namespace {
 
-AutoquantPlan plan_graph(const std::shared_ptr<GraphModule>& module, const py::iterable& samples, const py::dict& given) {
+AutoquantPlan plan_graph(const std::shared_ptr<GraphModule>& module, const py::iterable& samples,
+                         const py::dict& given) {
   const Samples calls(to_samples(samples));
   AutoquantOptions options;
   options.schemes = given["schemes"].cast<std::vector<std::string>>();
@@ -18,7 +19,7 @@ AutoquantPlan plan_graph(const std::shared_ptr<GraphModule>& module, const py::i
   options.exclude = given["exclude"].cast<std::string>();
   options.cache_dir = given["cache_dir"].cast<std::string>();
   options.progress = to_progress(given["progress"]);
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return plan_autoquant(ModelSource(module), calls, options);
 }
 
@@ -34,7 +35,10 @@ std::vector<std::tuple<std::string, std::string, std::string>> layers_of(const A
 void bind_autoquant(py::module_& m) {
   py::class_<AutoquantPlan>(m, "AutoquantPlan")
       .def_static(
-          "from_json", [](const std::string& json, const std::string& file) { return AutoquantPlan::from_json(json, file); },
+          "from_json",
+          [](const std::string& json, const std::string& file) {
+            return AutoquantPlan::from_json(json, file);
+          },
           py::arg("json"), py::arg("file") = "plan")
       .def_property_readonly("layers", &layers_of)
       .def_readonly("cosine", &AutoquantPlan::cosine)
@@ -44,15 +48,18 @@ void bind_autoquant(py::module_& m) {
       .def("to_json", &AutoquantPlan::to_json)
       .def("to_text", &AutoquantPlan::to_text)
       .def("__str__", &AutoquantPlan::to_text)
-      .def("__eq__", [](const AutoquantPlan& a, const AutoquantPlan& b) { return a == b; }, py::is_operator())
-      .def("__repr__", [](const AutoquantPlan& plan) { return "AutoquantPlan(" + std::to_string(plan.layers.size()) + " layers)"; });
+      .def(
+          "__eq__", [](const AutoquantPlan& a, const AutoquantPlan& b) { return a == b; }, py::is_operator())
+      .def("__repr__", [](const AutoquantPlan& plan) {
+        return "AutoquantPlan(" + std::to_string(plan.layers.size()) + " layers)";
+      });
   m.def("plan_autoquant", &plan_graph, py::arg("module"), py::arg("samples"), py::arg("options"));
   m.def(
       "apply_plan",
       [](const py::object& module, const AutoquantPlan& plan) {
         const auto graph = module.cast<std::shared_ptr<GraphModule>>();
         const QuantizeReport report = [&] {
-          const py::gil_scoped_release no_gil;
+          const WithoutGil no_gil;
           return apply_plan(*graph, plan);
         }();
         forget_runner(module);

@@ -17,17 +17,17 @@ py::object infer(const Backend& backend, const py::args& args, const py::kwargs&
   Sample call{to_ivalues(args), to_ivalues(kwargs)};
   c10::IValue result;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     result = backend.infer(std::move(call.args), std::move(call.kwargs));
   }
   return to_python(result);
 }
 
-void build(Backend& backend, const std::shared_ptr<GraphModule>& graph, const py::iterable& data, const py::object& device,
-           const std::string& cache_dir) {
+void build(Backend& backend, const std::shared_ptr<GraphModule>& graph, const py::iterable& data,
+           const py::object& device, const std::string& cache_dir) {
   const auto samples = to_samples(data);
   const c10::Device where = device_of(device);
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   backend.build(ModelSource(graph), {}, samples, where, cache_dir);
 }
 
@@ -61,15 +61,16 @@ Backend from_dict(const std::shared_ptr<GraphModule>& graph, const py::dict& sta
 }
 
 void bind_states(py::class_<Backend>& backend) {
-  const auto no_gil = py::call_guard<py::gil_scoped_release>();
+  const auto no_gil = py::call_guard<WithoutGil>();
   backend.def("build", &build, py::arg("module"), py::arg("data"), py::arg("device"), py::arg("cache_dir"))
       .def("activate", &Backend::activate, no_gil)
       .def("deactivate", &Backend::deactivate, no_gil)
       .def(
           "deploy",
           [](Backend& self, const py::object& device) {
-            const std::optional<c10::Device> where = device.is_none() ? std::nullopt : std::optional(device_of(device));
-            const py::gil_scoped_release no_gil;
+            const std::optional<c10::Device> where =
+                device.is_none() ? std::nullopt : std::optional(device_of(device));
+            const WithoutGil no_gil;
             self.deploy(where);
           },
           py::arg("device") = py::none())
@@ -81,9 +82,10 @@ void bind_states(py::class_<Backend>& backend) {
 void bind_backend(py::module_& m) {
   py::class_<Backend> backend(m, "Backend");
   backend
-      .def(py::init([](const std::string& type, const std::string& config) { return Backend(type, config); }), py::arg("type"),
-           py::arg("config_json") = "{}")
-      .def_property_readonly("state", [](const Backend& self) { return std::string(to_string(self.state())); })
+      .def(py::init([](const std::string& type, const std::string& config) { return Backend(type, config); }),
+           py::arg("type"), py::arg("config_json") = "{}")
+      .def_property_readonly("state",
+                             [](const Backend& self) { return std::string(to_string(self.state())); })
       .def_property_readonly("is_active", &Backend::is_active)
       .def_property_readonly("name", &Backend::name)
       .def_property_readonly("device", &Backend::device)
@@ -93,11 +95,12 @@ void bind_backend(py::module_& m) {
       .def("key", &Backend::key)
       .def("config_to_json", &Backend::config_to_json, py::arg("path"))
       .def("to_dict", &to_dict)
-      .def_static("from_dict", &from_dict, py::arg("module").none(true), py::arg("state_dict"), py::arg("type"))
+      .def_static("from_dict", &from_dict, py::arg("module").none(true), py::arg("state_dict"),
+                  py::arg("type"))
       .def(
           "save",
           [](const Backend& self, const std::string& path, bool packed, bool original) {
-            const py::gil_scoped_release no_gil;
+            const WithoutGil no_gil;
             save(self, path, {.packed = packed, .original = original});
           },
           py::arg("path"), py::arg("packed") = false, py::arg("original") = false);
@@ -105,7 +108,7 @@ void bind_backend(py::module_& m) {
   m.def(
       "load_backend",
       [](const std::string& path, bool map, bool verify) {
-        const py::gil_scoped_release no_gil;
+        const WithoutGil no_gil;
         return load(path, {.map = map, .verify = verify});
       },
       py::arg("path"), py::arg("map") = true, py::arg("verify") = true);

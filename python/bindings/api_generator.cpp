@@ -31,7 +31,7 @@ GenerateOptions options_of(const py::dict& given) {
 
 GeneratedText generate(const Generator& generator, const std::string& prompt, const py::dict& given) {
   const GenerateOptions options = options_of(given);
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return generator.generate(prompt, options);
 }
 
@@ -53,9 +53,11 @@ py::dict info_of(const Generator& generator) {
   return result;
 }
 
-Generator open(const std::string& path, const std::string& scheme, int64_t context, int threads, const py::object& progress) {
-  const DecoderOptions options{.scheme = scheme, .context = context, .threads = threads, .progress = to_progress(progress)};
-  const py::gil_scoped_release no_gil;
+Generator open(const std::string& path, const std::string& scheme, int64_t context, int threads,
+               const py::object& progress) {
+  const DecoderOptions options{
+      .scheme = scheme, .context = context, .threads = threads, .progress = to_progress(progress)};
+  const WithoutGil no_gil;
   return Generator::open(path, options);
 }
 
@@ -67,18 +69,26 @@ void bind_generator(py::module_& m) {
       .def_readonly("tokens", &GeneratedText::tokens)
       .def_readonly("logprobs", &GeneratedText::logprobs)
       .def_readonly("prompt_tokens", &GeneratedText::prompt_tokens)
-      .def_property_readonly("stop_reason", [](const GeneratedText& text) { return std::string(to_string(text.stop_reason)); })
+      .def_property_readonly(
+          "stop_reason", [](const GeneratedText& text) { return std::string(to_string(text.stop_reason)); })
       .def_readonly("prompt_seconds", &GeneratedText::prompt_seconds)
       .def_readonly("answer_seconds", &GeneratedText::answer_seconds)
       .def("__str__", [](const GeneratedText& text) { return text.text; });
   py::class_<Generator>(m, "Generator")
-      .def_static("open", &open, py::arg("path"), py::arg("scheme"), py::arg("context"), py::arg("threads"), py::arg("progress"))
+      .def_static("open", &open, py::arg("path"), py::arg("scheme"), py::arg("context"), py::arg("threads"),
+                  py::arg("progress"))
       .def("generate", &generate, py::arg("prompt"), py::arg("options"))
-      .def("logits", &Generator::logits, py::arg("tokens"), py::call_guard<py::gil_scoped_release>())
-      .def("encode", [](const Generator& self, const std::string& text) { return self.tokenizer().encode(text); }, py::arg("text"))
-      .def("decode",
-           [](const Generator& self, const std::vector<int64_t>& tokens) { return self.tokenizer().decode(tokens); },
-           py::arg("tokens"))
+      .def("logits", &Generator::logits, py::arg("tokens"), py::call_guard<WithoutGil>())
+      .def(
+          "encode",
+          [](const Generator& self, const std::string& text) { return self.tokenizer().encode(text); },
+          py::arg("text"))
+      .def(
+          "decode",
+          [](const Generator& self, const std::vector<int64_t>& tokens) {
+            return self.tokenizer().decode(tokens);
+          },
+          py::arg("tokens"))
       .def_property_readonly("info", &info_of)
       .def_property_readonly("chat_template", [](const Generator& self) { return self.chat_template(); });
 }

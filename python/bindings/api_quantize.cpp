@@ -21,7 +21,8 @@ QuantizeOptions options_of(const py::kwargs& given) {
       options.exclude = value.cast<std::string>();
     } else if (name == "filter") {
       if (value.is_none()) continue;
-      options.filter = [callback = Callback(py::reinterpret_borrow<py::object>(value))](const LayerInfo& layer) {
+      options.filter = [callback =
+                            Callback(py::reinterpret_borrow<py::object>(value))](const LayerInfo& layer) {
         const py::gil_scoped_acquire gil;
         return py::bool_(callback.function()(layer)).cast<bool>();
       };
@@ -47,7 +48,7 @@ QuantizeReport quantize_graph(const py::object& module, const QuantConfig& confi
   QuantizeOptions options = options_of(given);
   QuantizeReport report;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     report = quantize_(*graph, config, options);
   }
   if (!options.dry_run) forget_runner(module);
@@ -62,12 +63,13 @@ py::dict to_dict(const ErrorMeasure& error) {
   return result;
 }
 
-py::dict diagnose_graph(const GraphModule& module, const QuantConfig& config, const py::iterable& samples, const py::kwargs& given) {
+py::dict diagnose_graph(const GraphModule& module, const QuantConfig& config, const py::iterable& samples,
+                        const py::kwargs& given) {
   const auto calls = to_calls(module, samples);
   const QuantizeOptions options = options_of(given);
   Diagnosis diagnosis;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     diagnosis = diagnose(module, config, calls, options);
   }
   py::list layers;
@@ -90,10 +92,16 @@ py::dict diagnose_graph(const GraphModule& module, const QuantConfig& config, co
 
 void bind_configs(py::module_& m) {
   py::class_<QuantConfig>(m, "QuantConfig")
-      .def(py::init([](const std::string& scheme) { return QuantConfig(std::string_view(scheme)); }), py::arg("scheme"))
-      .def_static("of_type", [](const std::string& type, const std::string& fields) { return QuantConfig::of_type(type, fields); },
-                  py::arg("type"), py::arg("fields_json") = "{}")
-      .def_static("from_json", [](const std::string& json) { return QuantConfig::from_json(json); }, py::arg("json"))
+      .def(py::init([](const std::string& scheme) { return QuantConfig(std::string_view(scheme)); }),
+           py::arg("scheme"))
+      .def_static(
+          "of_type",
+          [](const std::string& type, const std::string& fields) {
+            return QuantConfig::of_type(type, fields);
+          },
+          py::arg("type"), py::arg("fields_json") = "{}")
+      .def_static(
+          "from_json", [](const std::string& json) { return QuantConfig::from_json(json); }, py::arg("json"))
       .def_property_readonly("type", [](const QuantConfig& config) { return config.type(); })
       .def_property_readonly("fields_json", [](const QuantConfig& config) { return config.fields(); })
       .def_property_readonly("scheme", &scheme_name)
@@ -102,15 +110,18 @@ void bind_configs(py::module_& m) {
       .def("key", &QuantConfig::key)
       .def("is_noquant", &QuantConfig::is_noquant)
       .def("__repr__", &QuantConfig::describe)
-      .def("__eq__", [](const QuantConfig& a, const QuantConfig& b) { return a == b; }, py::is_operator())
+      .def(
+          "__eq__", [](const QuantConfig& a, const QuantConfig& b) { return a == b; }, py::is_operator())
       .def("__hash__", [](const QuantConfig& config) { return std::hash<std::string>()(config.to_json()); })
-      .def(py::pickle([](const QuantConfig& config) { return py::make_tuple(config.to_json()); },
-                      [](const py::tuple& state) { return QuantConfig::from_json(state[0].cast<std::string>()); }));
+      .def(py::pickle(
+          [](const QuantConfig& config) { return py::make_tuple(config.to_json()); },
+          [](const py::tuple& state) { return QuantConfig::from_json(state[0].cast<std::string>()); }));
   py::implicitly_convertible<py::str, QuantConfig>();
   m.def("schemes", [] {
     py::list result;
     for (const Scheme& scheme : schemes()) {
-      result.append(py::make_tuple(scheme.names, scheme.config, scheme.weights, scheme.activations, scheme.bits_per_weight));
+      result.append(py::make_tuple(scheme.names, scheme.config, scheme.weights, scheme.activations,
+                                   scheme.bits_per_weight));
     }
     return result;
   });
@@ -123,7 +134,8 @@ void bind_reports(py::module_& m) {
       .def_readonly("n", &LayerInfo::n)
       .def_readonly("k", &LayerInfo::k)
       .def("__repr__", [](const LayerInfo& layer) {
-        return "LayerInfo(" + layer.name + ", " + layer.kind + ", n=" + std::to_string(layer.n) + ", k=" + std::to_string(layer.k) + ")";
+        return "LayerInfo(" + layer.name + ", " + layer.kind + ", n=" + std::to_string(layer.n) +
+               ", k=" + std::to_string(layer.k) + ")";
       });
   py::class_<QuantizeReport>(m, "QuantizeReport")
       .def(py::init<>())
@@ -132,7 +144,8 @@ void bind_reports(py::module_& m) {
       .def(
           "add_layer",
           [](QuantizeReport& report, const std::string& name, const std::string& kind, int64_t n, int64_t k,
-             const std::optional<QuantConfig>& config, const std::string& reason, int64_t before, int64_t after, bool already) {
+             const std::optional<QuantConfig>& config, const std::string& reason, int64_t before,
+             int64_t after, bool already) {
             LayerReport layer;
             layer.layer = {name, kind, n, k};
             layer.config = config;
@@ -151,9 +164,12 @@ void bind_reports(py::module_& m) {
       .def("to_text", &QuantizeReport::to_text)
       .def("__str__", &QuantizeReport::to_text)
       .def("__repr__", [](const QuantizeReport& report) {
-        const auto count = [&](LayerReport::Outcome outcome) { return std::to_string(report.count(outcome)); };
-        return "QuantizeReport(" + count(LayerReport::Outcome::kQuantized) + " quantized, " + count(LayerReport::Outcome::kKept) +
-               " kept, " + std::to_string(report.bytes_before) + " -> " + std::to_string(report.bytes_after) + " bytes)";
+        const auto count = [&](LayerReport::Outcome outcome) {
+          return std::to_string(report.count(outcome));
+        };
+        return "QuantizeReport(" + count(LayerReport::Outcome::kQuantized) + " quantized, " +
+               count(LayerReport::Outcome::kKept) + " kept, " + std::to_string(report.bytes_before) + " -> " +
+               std::to_string(report.bytes_after) + " bytes)";
       });
 }
 

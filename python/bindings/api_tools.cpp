@@ -50,7 +50,7 @@ std::string run_suite(const std::vector<std::string>& jobs, const py::object& pr
   for (const std::string& job : jobs) parsed.push_back(bench_job_from_json(job));
   BenchRunOptions options;
   options.progress = to_progress(progress);
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return to_json(run_bench_suite(parsed, options));
 }
 
@@ -66,7 +66,9 @@ void bind_tools(py::module_& m) {
     return result;
   });
   m.def("instruction_set", &active_instruction_set);
-  m.def("select_bench_models", [](const std::string& suite) { return select_bench_models(suite); }, py::arg("suite"));
+  m.def(
+      "select_bench_models", [](const std::string& suite) { return select_bench_models(suite); },
+      py::arg("suite"));
   m.def("default_bench_job", [] {
     BenchJob job;
     job.model = "mlp_mixer";

@@ -22,7 +22,8 @@ struct Job {
   TuneOptions options;
 };
 
-Job job_of(const py::iterable& samples, const py::iterable& held_out, const std::string& strategy, const py::dict& given) {
+Job job_of(const py::iterable& samples, const py::iterable& held_out, const std::string& strategy,
+           const py::dict& given) {
   Job job{Samples(to_samples(samples)), max_throughput(), {}};
   job.samples.held_out = to_samples(held_out);
   StrategyNumbers numbers;
@@ -30,8 +31,8 @@ Job job_of(const py::iterable& samples, const py::iterable& held_out, const std:
   if (!given["minimum"].is_none()) numbers.minimum = given["minimum"].cast<double>();
   numbers.candidate = given["candidate"].cast<std::string>();
   job.strategy = strategy_by_name(strategy, numbers);
-  job.options.candidates =
-      select_candidates(given["backends"].cast<std::vector<std::string>>(), given["schemes"].cast<std::vector<std::string>>());
+  job.options.candidates = select_candidates(given["backends"].cast<std::vector<std::string>>(),
+                                             given["schemes"].cast<std::vector<std::string>>());
   job.options.min_cosine = given["min_cosine"].cast<double>();
   job.options.metric = to_metric(given["metric"]);
   job.options.metric_name = given["metric_name"].cast<std::string>();
@@ -41,12 +42,12 @@ Job job_of(const py::iterable& samples, const py::iterable& held_out, const std:
   return job;
 }
 
-py::tuple tune_graph(const std::shared_ptr<GraphModule>& module, const py::iterable& samples, const py::iterable& held_out,
-                     const std::string& strategy, const py::dict& given) {
+py::tuple tune_graph(const std::shared_ptr<GraphModule>& module, const py::iterable& samples,
+                     const py::iterable& held_out, const std::string& strategy, const py::dict& given) {
   const Job job = job_of(samples, held_out, strategy, given);
   std::optional<TuneResult> result;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     result.emplace(tune(ModelSource(module), job.samples, job.strategy, job.options));
   }
   return py::make_tuple(result->backend, result->report);
@@ -56,7 +57,8 @@ py::tuple tune_graph(const std::shared_ptr<GraphModule>& module, const py::itera
 
 void bind_tune(py::module_& m) {
   py::class_<TuneReport>(m, "TuneReport")
-      .def_static("from_json", [](const std::string& json) { return TuneReport::from_json(json); }, py::arg("json"))
+      .def_static(
+          "from_json", [](const std::string& json) { return TuneReport::from_json(json); }, py::arg("json"))
       .def_readonly("model", &TuneReport::model)
       .def_readonly("strategy", &TuneReport::strategy)
       .def_readonly("chosen", &TuneReport::chosen)
@@ -68,13 +70,15 @@ void bind_tune(py::module_& m) {
       .def("to_text", &TuneReport::to_text)
       .def("__str__", &TuneReport::to_text)
       .def("__repr__", [](const TuneReport& report) {
-        return "TuneReport(chosen=\"" + report.chosen + "\", " + std::to_string(report.candidates.size()) + " candidates)";
+        return "TuneReport(chosen=\"" + report.chosen + "\", " + std::to_string(report.candidates.size()) +
+               " candidates)";
       });
-  m.def("tune_graph", &tune_graph, py::arg("module"), py::arg("samples"), py::arg("held_out"), py::arg("strategy"), py::arg("options"));
+  m.def("tune_graph", &tune_graph, py::arg("module"), py::arg("samples"), py::arg("held_out"),
+        py::arg("strategy"), py::arg("options"));
   m.def(
       "plan_tuning",
-      [](const std::shared_ptr<GraphModule>& module, const py::iterable& samples, const py::iterable& held_out,
-         const std::string& strategy, const py::dict& given) {
+      [](const std::shared_ptr<GraphModule>& module, const py::iterable& samples,
+         const py::iterable& held_out, const std::string& strategy, const py::dict& given) {
         const Job job = job_of(samples, held_out, strategy, given);
         return dry_run(ModelSource(module), job.samples, job.strategy, job.options).to_text();
       },

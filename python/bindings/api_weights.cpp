@@ -12,11 +12,13 @@ py::object to_python(const Argument& argument) {
         using Value = std::decay_t<decltype(value)>;
         if constexpr (std::is_same_v<Value, Argument::None>) {
           return py::none();
-        } else if constexpr (std::is_same_v<Value, bool> || std::is_same_v<Value, int64_t> || std::is_same_v<Value, double> ||
-                             std::is_same_v<Value, std::string> || std::is_same_v<Value, c10::ScalarType>) {
+        } else if constexpr (std::is_same_v<Value, bool> || std::is_same_v<Value, int64_t> ||
+                             std::is_same_v<Value, double> || std::is_same_v<Value, std::string> ||
+                             std::is_same_v<Value, c10::ScalarType>) {
           return py::cast(value);
         } else {
-          throw Error(ErrorCode::kUnsupported, "an operator of a weight format has a constant that Python cannot pass");
+          throw Error(ErrorCode::kUnsupported,
+                      "an operator of a weight format has a constant that Python cannot pass");
         }
       },
       argument.data());
@@ -25,19 +27,22 @@ py::object to_python(const Argument& argument) {
 /// (operator's name, constant arguments)
 py::tuple to_python(const FormatOp& op) {
   py::dict constants;
-  for (const NamedArgument& argument : op.constants) constants[py::str(argument.name)] = to_python(argument.value);
+  for (const NamedArgument& argument : op.constants)
+    constants[py::str(argument.name)] = to_python(argument.value);
   return py::make_tuple(op.target, constants);
 }
 
-QuantizedWeight weight_of(const QuantConfig& config, const std::vector<int64_t>& sizes, c10::ScalarType dtype, const py::dict& parts) {
+QuantizedWeight weight_of(const QuantConfig& config, const std::vector<int64_t>& sizes, c10::ScalarType dtype,
+                          const py::dict& parts) {
   QuantizedWeight weight{config, format_of(config), sizes, dtype, {}};
-  for (const auto& [name, tensor] : parts) weight.parts.emplace_back(name.cast<std::string>(), tensor.cast<at::Tensor>());
+  for (const auto& [name, tensor] : parts)
+    weight.parts.emplace_back(name.cast<std::string>(), tensor.cast<at::Tensor>());
   return weight;
 }
 
 py::dict quantize(const at::Tensor& weight, const QuantConfig& config, const std::string& layer) {
   const QuantizedWeight quantized = [&] {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     return quantize_weight(weight, config, layer);
   }();
   py::dict parts;
@@ -46,7 +51,8 @@ py::dict quantize(const at::Tensor& weight, const QuantConfig& config, const std
   result["parts"] = parts;
   result["bytes"] = quantized.bytes();
   result["linear"] = to_python(quantized.format->linear_op(quantized));
-  if (quantized.format->has_embedding()) result["embedding"] = to_python(quantized.format->embedding_op(quantized));
+  if (quantized.format->has_embedding())
+    result["embedding"] = to_python(quantized.format->embedding_op(quantized));
   return result;
 }
 
@@ -57,18 +63,24 @@ void bind_weights(py::module_& m) {
         "The parts of a weight by name, and the operators that take them.");
   m.def(
       "dequantize_weight",
-      [](const QuantConfig& config, const std::vector<int64_t>& sizes, c10::ScalarType dtype, const py::dict& parts) {
+      [](const QuantConfig& config, const std::vector<int64_t>& sizes, c10::ScalarType dtype,
+         const py::dict& parts) {
         const QuantizedWeight weight = weight_of(config, sizes, dtype, parts);
-        const py::gil_scoped_release no_gil;
+        const WithoutGil no_gil;
         return weight.format->dequantize(weight).to(dtype);
       },
       py::arg("config"), py::arg("sizes"), py::arg("dtype"), py::arg("parts"));
   m.def(
       "refuse_weight",
-      [](const QuantConfig& config, int64_t n, int64_t k) { return config.is_noquant() ? "" : format_of(config)->refuse(n, k); },
-      py::arg("config"), py::arg("n"), py::arg("k"), "Why a weight of these sizes cannot have this config; empty: it can.");
-  m.def("has_embedding", [](const QuantConfig& config) { return !config.is_noquant() && format_of(config)->has_embedding(); },
-        py::arg("config"));
+      [](const QuantConfig& config, int64_t n, int64_t k) {
+        return config.is_noquant() ? "" : format_of(config)->refuse(n, k);
+      },
+      py::arg("config"), py::arg("n"), py::arg("k"),
+      "Why a weight of these sizes cannot have this config; empty: it can.");
+  m.def(
+      "has_embedding",
+      [](const QuantConfig& config) { return !config.is_noquant() && format_of(config)->has_embedding(); },
+      py::arg("config"));
 }
 
 }  // namespace halftone::python

@@ -34,6 +34,20 @@ py::tuple to_python(const std::vector<c10::IValue>& values);
 /// (tuple, dict) of both, or one tensor.
 Sample to_sample(py::handle value, const std::string& place = "sample");
 
+/// Gives the GIL up for its scope, as pybind11's gil_scoped_release. A thread that wants it back while the interpreter ends is
+/// made to exit by Python (before 3.14), by unwinding: through a destructor that would abort the process. Here it sleeps
+/// until the process is gone.
+class WithoutGil {
+ public:
+  WithoutGil() : thread_(PyEval_SaveThread()) {}
+  ~WithoutGil();
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* thread_;
+};
+
 /// Raises halftone.Error with the code "unsupported": what pickle, copy and deepcopy get from objects that only save() can keep.
 void refuse_pickle(const char* type, const char* instead);
 

@@ -14,8 +14,9 @@ namespace {
 
 constexpr const char* kErrorDoc =
     "An error of Halftone. `code` says which kind, in the words of the C++ library: \"invalid argument\",\n"
-    "\"not found\", \"corrupt file\", \"unsupported\", \"input/output error\", \"wrong state\", \"guard failed\" or\n"
-    "\"internal error\". Errors of PyTorch's own operators stay RuntimeErrors.";
+    "\"not found\", \"corrupt file\", \"unsupported\", \"input/output error\", \"wrong state\", \"guard "
+    "failed\" or\n"
+    "\"internal error\". Errors of PyTorch outside of models stay RuntimeErrors.";
 
 /// Lives as long as the process: exceptions may be raised while the interpreter ends.
 PyObject* error_type = nullptr;

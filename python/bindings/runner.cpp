@@ -38,7 +38,8 @@ c10::IValue Runner::operator()(const Sample& call) {
   return result;
 }
 
-std::shared_ptr<const GraphExecutor> executor_of(const std::shared_ptr<GraphModule>& module, const std::string& backend) {
+std::shared_ptr<const GraphExecutor> executor_of(const std::shared_ptr<GraphModule>& module,
+                                                 const std::string& backend) {
   if (backend == "halftone") return compile(module);
   if (backend == "eager") return nullptr;
   throw Error(ErrorCode::kInvalidArgument, "backend is \"" + backend + "\"; it is \"halftone\" or \"eager\"");

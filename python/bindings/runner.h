@@ -28,11 +28,12 @@ class Runner {
   std::once_flag compiled_;
   std::unique_ptr<Session> with_state_;  // nullptr: the model has none
   std::mutex turns_;                     // of its calls
-  std::mutex mutex_;  // of the list below
+  std::mutex mutex_;                     // of the list below
   std::vector<std::unique_ptr<Session>> idle_;
 };
 
 /// "halftone": compiled; "eager": the interpreter. Error (invalid argument) for others. The GIL must not be held.
-std::shared_ptr<const GraphExecutor> executor_of(const std::shared_ptr<GraphModule>& module, const std::string& backend);
+std::shared_ptr<const GraphExecutor> executor_of(const std::shared_ptr<GraphModule>& module,
+                                                 const std::string& backend);
 
 }  // namespace halftone::python

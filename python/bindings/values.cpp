@@ -5,6 +5,9 @@
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <vector>
 
 #include "bindings.h"
@@ -16,9 +19,10 @@ namespace {
 
 [[noreturn]] void refuse(py::handle value, const std::string& place) {
   const auto type = py::type::of(value).attr("__name__").cast<std::string>();
-  throw py::type_error(place + " is of type " + type +
-                       ": a model takes tensors, numbers, strings, None, dtypes and devices, in tuples, lists and dicts "
-                       "with string keys");
+  throw py::type_error(
+      place + " is of type " + type +
+      ": a model takes tensors, numbers, strings, None, dtypes and devices, in tuples, lists and dicts "
+      "with string keys");
 }
 
 /// False: not a leaf.
@@ -50,12 +54,14 @@ bool to_leaf(py::handle value, c10::IValue& leaf) {
 
 TreeSpec take_apart(py::handle value, const std::string& place, std::vector<c10::IValue>& leaves, int depth);
 
-TreeSpec take_apart_dict(const py::dict& dict, const std::string& place, std::vector<c10::IValue>& leaves, int depth) {
+TreeSpec take_apart_dict(const py::dict& dict, const std::string& place, std::vector<c10::IValue>& leaves,
+                         int depth) {
   TreeSpec spec;
   spec.kind = TreeSpec::Kind::kDict;
   for (const auto& [key, child] : dict) {
     if (!PyUnicode_Check(key.ptr())) {
-      throw py::type_error(place + " has the key " + py::repr(key).cast<std::string>() + ": keys must be strings");
+      throw py::type_error(place + " has the key " + py::repr(key).cast<std::string>() +
+                           ": keys must be strings");
     }
     spec.keys.push_back(key.cast<std::string>());
     spec.children.push_back(take_apart(child, place + "['" + spec.keys.back() + "']", leaves, depth));
@@ -78,7 +84,8 @@ TreeSpec take_apart(py::handle value, const std::string& place, std::vector<c10:
   spec.kind = PyTuple_Check(value.ptr()) ? TreeSpec::Kind::kTuple : TreeSpec::Kind::kList;
   size_t index = 0;
   for (const py::handle child : py::reinterpret_borrow<py::sequence>(value)) {
-    spec.children.push_back(take_apart(child, place + "[" + std::to_string(index++) + "]", leaves, depth + 1));
+    spec.children.push_back(
+        take_apart(child, place + "[" + std::to_string(index++) + "]", leaves, depth + 1));
   }
   return spec;
 }
@@ -121,7 +128,8 @@ py::object to_python(const c10::IValue& value) {
   if (value.isList()) return to_list(value.toList());
   if (value.isGenericDict()) return to_dict(value);
   if (value.isDevice()) return py::cast(value.toDevice());
-  throw Error(ErrorCode::kUnsupported, "a result of type " + value.tagKind() + " has no counterpart in Python");
+  throw Error(ErrorCode::kUnsupported,
+              "a result of type " + value.tagKind() + " has no counterpart in Python");
 }
 
 std::vector<c10::IValue> to_ivalues(const py::args& args, const std::string& place) {
@@ -130,7 +138,8 @@ std::vector<c10::IValue> to_ivalues(const py::args& args, const std::string& pla
   for (size_t i = 0; i < args.size(); ++i) {
     values.emplace_back();
     // The place is only put together where it is needed: tiny models are called in microseconds.
-    if (!to_leaf(args[i], values.back())) values.back() = to_ivalue(args[i], place + "[" + std::to_string(i) + "]");
+    if (!to_leaf(args[i], values.back()))
+      values.back() = to_ivalue(args[i], place + "[" + std::to_string(i) + "]");
   }
   return values;
 }
@@ -160,6 +169,14 @@ Sample to_sample(py::handle value, const std::string& place) {
             to_ivalues(py::reinterpret_borrow<py::kwargs>(tuple[1]))};
   }
   return {to_ivalues(py::reinterpret_borrow<py::args>(value), place), {}};
+}
+
+WithoutGil::~WithoutGil() {
+  try {
+    PyEval_RestoreThread(thread_);
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
 }
 
 void refuse_pickle(const char* type, const char* instead) {

@@ -151,7 +151,9 @@ def to_quant_config(config: Any) -> _C.QuantConfig:
             f"config is torchao's {type(config).__name__}: its weights have another layout; "
             f"give halftone.{type(config).__name__}, if there is one, or a name of halftone.schemes()"
         )
-    raise TypeError(f"config is of type {type(config).__name__}; it is a name of halftone.schemes() or a config such as halftone.Int4WeightOnlyConfig()")
+    raise TypeError(
+        f"config is of type {type(config).__name__}; it is a name of halftone.schemes() or a config such as halftone.Int4WeightOnlyConfig()"
+    )
 
 
 def scheme_name(config: Config) -> str:

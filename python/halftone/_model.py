@@ -80,6 +80,9 @@ def compile_exported(program: torch.export.ExportedProgram, *, name: str | None 
         torch.export.save(program, path)
         module = _C.load_pt2(path, verify=False)
     module.name = name or "exported"
+    if program.example_inputs is not None:
+        args, kwargs = program.example_inputs
+        module.set_sample(*args, **kwargs)
     return module
 
 
@@ -149,7 +152,7 @@ def _shapes_of(model: torch.nn.Module, calls: list[Sample]) -> Any:
     import inspect
 
     names = list(inspect.signature(model.forward).parameters)
-    return dict(zip(names, args)) | kwargs
+    return dict(zip(names, args, strict=False)) | kwargs
 
 
 def _first_lines(error: Exception) -> str:

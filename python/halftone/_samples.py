@@ -57,8 +57,8 @@ def dynamic_shapes(samples: list[Sample]) -> tuple[Any, ...] | None:
     The first part is for positional arguments, the second for keyword arguments.
 
     >>> import torch
-    >>> dynamic_shapes(to_samples([torch.ones(2, 3), torch.ones(4, 3)]))[0][0]
-    {0: _DimHint(type=<_DimHintType.DYNAMIC: 3>, min=None, max=None, _factory=True)}
+    >>> list(dynamic_shapes(to_samples([torch.ones(2, 3), torch.ones(4, 3)]))[0][0])
+    [0]
     """
     first, *others = samples
     specs = torch.utils._pytree.tree_map(lambda *leaves: _differing(leaves), first, *others) if others else None

@@ -12,6 +12,7 @@ from typing import Any
 from halftone import _C
 from halftone._ao_names import config_from_torch, config_to_torch
 
+
 class BackendConfig:
     """What a low-bit backend can do: patterns, their dtypes, how each is observed.
 

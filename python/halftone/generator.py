@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -57,9 +60,6 @@ class Generator:
 
     def stream(self, prompt: str, **options: Any) -> Iterator[str]:
         """The pieces of the answer as they come; options as for `generate`. Leaving the loop ends the answer."""
-        import queue
-        import threading
-
         pieces: queue.Queue[Any] = queue.Queue(maxsize=16)
         left = threading.Event()
 
@@ -84,10 +84,8 @@ class Generator:
         finally:
             left.set()
             while worker.is_alive():
-                try:
+                with contextlib.suppress(queue.Empty):
                     pieces.get(timeout=0.05)
-                except queue.Empty:
-                    pass
 
     def encode(self, text: str) -> list[int]:
         """The token ids of a text."""

@@ -12,7 +12,7 @@ import torch
 
 from halftone import _C
 from halftone._errors import make_error
-from halftone._model import GraphModule, PathLike, own_samples, to_graph
+from halftone._model import PathLike, own_samples, to_graph
 from halftone._samples import to_samples
 from halftone.backend import Backend
 from halftone.backend_config import BackendConfig

@@ -22,7 +22,7 @@ def mlp(inputs: int = 64, outputs: int = 10) -> torch.nn.Module:
 
 
 def relative_error(got: torch.Tensor, expected: torch.Tensor) -> float:
-    return float((got - expected).norm() / expected.norm())
+    return float((got.detach() - expected.detach()).norm() / expected.detach().norm())
 
 
 def resident_bytes() -> int:

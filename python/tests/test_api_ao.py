@@ -5,10 +5,10 @@ import operator
 import pytest
 import torch
 import torch.ao.quantization.quantize_fx  # noqa: F401  the configs need what it registers
-from conftest import mlp, relative_error
 from torch.ao.quantization import backend_config as ao
 
 import halftone
+from conftest import mlp, relative_error
 
 PLACES = {
     "native": "get_native_backend_config", "x86": "get_x86_backend_config", "fbgemm": "get_fbgemm_backend_config",

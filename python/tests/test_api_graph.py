@@ -5,9 +5,9 @@ import pickle
 
 import pytest
 import torch
-from conftest import mlp, relative_error
 
 import halftone
+from conftest import mlp, relative_error
 
 
 class Nested(torch.nn.Module):
@@ -183,14 +183,19 @@ class TestErrors:
         with pytest.raises(ValueError, match="64 deep"):
             graph(endless)
 
-    def test_torch_errors_stay_torchs(self):
+    def test_operators_errors_name_the_node(self):
         class Index(torch.nn.Module):
             def forward(self, x, i):
                 return x[i]
 
         graph = halftone.compile_exported(torch.export.export(Index(), (torch.arange(3), torch.tensor([1]))))
-        with pytest.raises(IndexError):
+        with pytest.raises(halftone.Error, match="aten::index.*index 7 is out of bounds"):
             graph.session("eager")(torch.arange(3), torch.tensor([7]))
+
+    def test_torchs_errors_stay_torchs(self, model, x):
+        with pytest.raises(RuntimeError) as error:
+            halftone.Backend("EagerBackend").build(model, None, [x], "no device")
+        assert not isinstance(error.value, halftone.Error)
 
     def test_a_module_that_cannot_be_exported(self):
         class Branch(torch.nn.Module):

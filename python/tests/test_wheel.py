@@ -13,7 +13,10 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # What torch itself imports; nothing else is to be seen in the empty environment.
-WITH_TORCH = ("torch", "torchgen", "functorch", "sympy", "mpmath", "isympy.py", "typing_extensions.py", "filelock", "fsspec", "jinja2", "networkx", "markupsafe")
+WITH_TORCH = (
+    "torch", "torchgen", "functorch", "sympy", "mpmath", "isympy.py", "typing_extensions.py", "filelock", "fsspec", "jinja2", "networkx",
+    "markupsafe",
+)  # fmt: skip
 PROGRAM = """
 import shutil, sys, torch, halftone
 assert shutil.which("g++") is None and shutil.which("cc") is None
@@ -76,9 +79,11 @@ class TestContent:
     def test_size_and_files(self, wheel):
         assert wheel.stat().st_size < 40e6
         names = zipfile.ZipFile(wheel).namelist()
-        for wanted in ("halftone/__init__.py", "halftone/_C.pyi", "halftone/py.typed", "halftone/bin/halftone", "halftone/include/halftone/halftone.h",
-                       "halftone/lib/cmake/Halftone/HalftoneConfig.cmake", "halftone/lib/libhalftone.so.0"):  # fmt: skip
-            assert wanted in names, wanted
+        for wanted in (
+            "__init__.py", "_C.pyi", "py.typed", "bin/halftone", "include/halftone/halftone.h", "lib/cmake/Halftone/HalftoneConfig.cmake",
+            "lib/libhalftone.so.0",
+        ):  # fmt: skip
+            assert f"halftone/{wanted}" in names, wanted
         assert sum(name.startswith("halftone/_C.") and name.endswith(".so") for name in names) == 1
         assert not [name for name in names if "__pycache__" in name or name.endswith((".a", ".o"))]
 
@@ -118,6 +123,17 @@ class TestInstalled:
     def test_works_without_a_compiler(self, environment, bare, tmp_path):
         out = checked(environment, "-c", PROGRAM, tmp_path / "model.ht", env=bare, cwd=tmp_path)
         assert "site-packages/halftone/__init__.py" in out
+
+    def test_importing_does_not_import_dynamo(self, environment, bare):
+        script = "import sys, torch; before = 'torch._dynamo' in sys.modules; import halftone; print('torch._dynamo' in sys.modules and not before)"
+        assert checked(environment, "-c", script, env=bare) == "False\n"
+
+    def test_torch_compile_finds_the_backend(self, environment, bare):
+        script = (
+            "import torch\nmodel = torch.nn.Sequential(torch.nn.Linear(64, 8)).eval()\nx = torch.ones(2, 64)\n"
+            "with torch.no_grad():\n    print(torch.allclose(torch.compile(model, backend='halftone')(x), model(x), atol=1e-5))"
+        )
+        assert checked(environment, "-c", script, env=bare) == "True\n"
 
     def test_the_program(self, environment, bare):
         import halftone

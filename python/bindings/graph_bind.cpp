@@ -27,7 +27,7 @@ std::shared_ptr<CompiledVariant> compile_variant(std::shared_ptr<GraphModule> mo
   options.max_plans = max_plans;
   options.threads = threads;
   options.convolutions = conv_choice(convolutions);
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return std::make_shared<CompiledVariant>(std::move(module), options, frozen);
 }
 
@@ -38,7 +38,7 @@ std::shared_ptr<CompiledVariant> compile_variant_with(std::shared_ptr<GraphModul
   for (const auto& [name, value] : options) given.emplace(name.cast<std::string>(), to_ivalue(value));
   std::vector<c10::IValue> inputs;
   for (const py::handle example : examples) inputs.push_back(to_ivalue(example));
-  const py::gil_scoped_release no_gil;
+  const WithoutGil no_gil;
   return std::make_shared<CompiledVariant>(std::move(module), compiler, given, inputs);
 }
 
@@ -57,7 +57,7 @@ py::dict report(const CompiledVariant& variant, const py::tuple& args) {
   const std::vector<c10::IValue> inputs = call_inputs(args.ptr(), variant);
   PlanReport plan;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     plan = variant.graph().report(inputs);
   }
   py::list steps;

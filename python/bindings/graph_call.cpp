@@ -127,7 +127,7 @@ py::object CompiledCall::operator()(const py::args& args) {
   std::vector<c10::IValue> inputs = call_inputs(args.ptr(), *variant);
   std::vector<c10::IValue> outputs;
   {
-    const py::gil_scoped_release no_gil;
+    const WithoutGil no_gil;
     outputs = variant->run(inputs);
     inputs.clear();
   }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
+
 from halftone.dynamo import GraphRecord, collect
 
 

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
+
 from halftone.dynamo import collect
 
 DTYPES = (torch.float32, torch.int64)

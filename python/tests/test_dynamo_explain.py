@@ -6,6 +6,7 @@ import pytest
 import torch
 from dynamo_models import MODELS
 from dynamo_support import fresh_dynamo
+
 from halftone import dynamo
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import halftone.dynamo
 import pytest
 import torch
 from dynamo_models import MODELS, lstm
 from dynamo_support import assert_compiled, fresh_dynamo, run_both
+
+import halftone.dynamo
 from halftone.dynamo import collect
 
 

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 from dynamo_support import assert_compiled, fresh_dynamo, run_both
-from halftone.dynamo import collect
 from torch.nn import functional
+
+from halftone.dynamo import collect
 
 
 def _set_item(x: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from dynamo_models import MODELS
 from dynamo_support import assert_compiled, assert_same, fresh_dynamo
+
 from halftone.dynamo import GraphRecord, collect
 
 

@@ -9,8 +9,9 @@ import weakref
 import pytest
 import torch
 from dynamo_support import assert_compiled, fresh_dynamo
-from halftone.dynamo import collect
 from torch import nn
+
+from halftone.dynamo import collect
 
 
 def mlp() -> nn.Module:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+
 from halftone import dynamo
 
 SECONDS = 600

@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule as FxModule
 
 from halftone import _C
+from halftone.quantization import quantize_
 
 from .convert import InputSource, convert, try_or_reason
 from .inputs import written_inputs
@@ -92,7 +93,7 @@ class Program:
 def quantize(module: _C.GraphModule, scheme: Any) -> None:
     """Quantizes a graph before it is compiled; one without weights to quantize stays as it is, with a note in the log."""
     try:
-        _C.quantize_(module, scheme)
+        quantize_(module, scheme)
     except _C.Error as error:
         if "nothing to quantize" not in str(error).lower():
             raise

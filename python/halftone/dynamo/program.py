@@ -47,7 +47,13 @@ class Program:
 
     def call(self, eager: Callable[..., Any]) -> _C.CompiledCall:
         """A function on flat arguments."""
-        return _C.CompiledCall(self.make, eager, self.written)
+        record = self.record  # not self: the function must not hold what holds it
+
+        def eager_call(*args: Any) -> Any:
+            record.eager_call()
+            return eager(*args)
+
+        return _C.CompiledCall(self.make, eager_call, self.written)
 
     def make(self, call: _C.CompiledCall, args: tuple[Any, ...]) -> _C.CompiledVariant | None:
         """The variant for the weights among ``args``; None where it cannot be made."""

@@ -45,9 +45,11 @@ def open_model(path: PathLike, *, map: bool = True, verify: bool = True) -> Grap
     """The graph of a .pt2 or .ht file; of a saved backend too. Errors name the file and the place.
 
     >>> import halftone
-    >>> halftone.open_model("nowhere.ht")
-    Traceback (most recent call last):
-    halftone.Error: nowhere.ht: cannot be opened: No such file or directory
+    >>> try:
+    ...     halftone.open_model("nowhere.ht")
+    ... except halftone.Error as error:
+    ...     error.code
+    'not found'
     """
     return _C.open_model(os.fspath(path), map=map, verify=verify)
 

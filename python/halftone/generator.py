@@ -85,7 +85,8 @@ class Generator:
             left.set()
             while worker.is_alive():
                 with contextlib.suppress(queue.Empty):
-                    pieces.get(timeout=0.05)
+                    pieces.get_nowait()  # room for what it may be waiting to put
+                worker.join(0.005)
 
     def encode(self, text: str) -> list[int]:
         """The token ids of a text."""

@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 import halftone  # noqa: F401  (registers the backend)
+import torch
 
 
 def models() -> dict[str, tuple[torch.nn.Module, torch.Tensor]]:

@@ -12,8 +12,8 @@
 
 namespace halftone::python {
 
-/// A value of a graph that is being made. Python may keep it for longer than the graph: `graph` says whether it is still
-/// there.
+/// A value of a graph that is being made. Python may keep it for longer than the graph: `graph` says whether
+/// it is still there.
 struct BuilderValue {
   Value* value = nullptr;
   std::weak_ptr<Graph> graph;
@@ -21,8 +21,8 @@ struct BuilderValue {
   const std::string& name() const;
 };
 
-/// What Python knows of a value, as a tuple: (name, type, dtype, sizes, strides, expression). Sizes are numbers or texts
-/// of expressions; None: not known.
+/// What Python knows of a value, as a tuple: (name, type, dtype, sizes, strides, expression). Sizes are
+/// numbers or texts of expressions; None: not known.
 OutputSpec to_output_spec(const py::handle& tuple);
 
 /// Makes one graph, or a subgraph of it. Not thread-safe.
@@ -42,7 +42,7 @@ class GraphBuilder {
   void add_guard(const std::string& condition);
   /// The text form, of what is there so far.
   std::string text() const;
-  /// Checks the graph and gives it away; `sources` names the arguments: they are flat.
+  /// Checks the graph and gives it away. Arguments and results are flat.
   std::shared_ptr<GraphModule> finish();
   /// The same for a subgraph, as an operand of cond, while_loop, map and scan.
   std::shared_ptr<Graph> subgraph();

@@ -13,9 +13,9 @@
 
 namespace halftone::python {
 
-/// A weight whose content is compiled in. It is the same at a call if it is the same tensor, with the same memory, and no
-/// operator has written to it since. The handle is weak: the caller's model may go, and its address cannot be taken by
-/// another tensor meanwhile.
+/// A weight whose content is compiled in. It is the same at a call if it is the same tensor, with the same
+/// memory, and no operator has written to it since. The handle is weak: the caller's model may go, and its
+/// address cannot be taken by another tensor meanwhile.
 class FrozenTensor {
  public:
   explicit FrozenTensor(const at::Tensor& tensor);
@@ -59,10 +59,11 @@ class CompiledVariant {
 
 /// What dynamo calls. Arguments are tensors, numbers and None, in the order of the graph's placeholders.
 ///
-/// `make(call, args)` gives a variant for arguments whose weights are those of none so far (it is its business to add it
-/// to the call), or None: `eager(*args)` is called then. It must not hold the call: no garbage collector sees through
-/// this object. Eager also runs calls where an argument that the graph writes to shares memory with another one, since
-/// compiled graphs have them apart. The GIL guards the list of variants and is released while one runs.
+/// `make(call, args)` gives a variant for arguments whose weights are those of none so far (it is its business
+/// to add it to the call), or None: `eager(*args)` is called then. It must not hold the call: no garbage
+/// collector sees through this object. Eager also runs calls where an argument that the graph writes to shares
+/// memory with another one, since compiled graphs have them apart. The GIL guards the list of variants and is
+/// released while one runs.
 class CompiledCall {
  public:
   CompiledCall(py::object make, py::object eager, std::vector<size_t> written);

@@ -115,7 +115,7 @@ def export(model: torch.nn.Module, samples: Any) -> GraphModule:
     if not calls:
         raise ValueError("samples is empty: a module is exported for calls such as the samples")
     name = type(model).__name__
-    args, kwargs = calls[0]
+    args, kwargs = _example(calls)
     try:
         with _evaluating(model), torch.no_grad():
             program = torch.export.export(model, args, kwargs, dynamic_shapes=_shapes_of(model, calls), strict=False)
@@ -133,6 +133,12 @@ def to_graph(model: Any, samples: Any) -> GraphModule:
     if isinstance(model, (str, os.PathLike)):
         return open_model(model)
     raise TypeError(f"model is of type {type(model).__name__}: give a torch.nn.Module, a halftone.GraphModule or a file's path")
+
+
+def _example(calls: list[Sample]) -> Sample:
+    """The call with the fewest sizes of 0 and 1: torch.export takes such sizes for constants."""
+    leaves = torch.utils._pytree.tree_leaves
+    return min(calls, key=lambda call: sum(size < 2 for leaf in leaves(call) if isinstance(leaf, torch.Tensor) for size in leaf.shape))
 
 
 def own_samples(graph: GraphModule) -> list[Sample]:

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("expecttest", reason="torch.testing._internal needs it")
 
-import opdb  # noqa: E402
+import opdb
 
 
 def failures(outcomes: list[opdb.Outcome]) -> list[str]:

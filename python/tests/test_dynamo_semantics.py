@@ -97,6 +97,7 @@ def test_arguments_that_share_memory() -> None:
         assert fast(torch.zeros(4), torch.zeros(4)).eq(0).all()
         whole = torch.zeros(4)
         assert fast(whole, whole[:]).eq(2).all()
+        assert sum(graph.eager_calls for graph in graphs) == 1  # and a warning
         assert fast(whole, whole).eq(4).all()
     assert_compiled(graphs[:1])
 
@@ -158,6 +159,14 @@ def test_numbers_of_modules_are_constants_with_dynamic_sizes() -> None:
     (graph,) = run_both(model, [(torch.randn(n, 4),) for n in (3, 5)], dynamic=True)
     assert_compiled([graph])
     assert not any("batch_norm" in text or "item" in text for text in graph.left_to_aten)
+
+
+def test_floats_that_change() -> None:
+    def model(x: torch.Tensor, scale: float) -> torch.Tensor:
+        return (x * scale).relu() + scale
+
+    graphs = run_both(model, [(torch.randn(4), scale) for scale in (0.5, 1.25, 2.0, -3.5)])
+    assert_compiled(graphs, 2)  # a constant first, then an input
 
 
 def test_functions_of_sizes() -> None:

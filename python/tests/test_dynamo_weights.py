@@ -11,6 +11,7 @@ import torch
 from dynamo_support import assert_compiled, fresh_dynamo
 from torch import nn
 
+import halftone
 from halftone.dynamo import collect
 
 
@@ -148,6 +149,28 @@ def test_scheme_quantizes(scheme: str) -> None:
     error = (result - plain).norm() / plain.norm()
     assert 0 < error < 0.05  # not the same numbers, but near
     assert any("int8" in step["kernel"] or "int8" in step["target"] for step in graphs[0].steps)
+
+
+def test_scheme_may_be_a_config() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32)).eval()
+    x = torch.randn(4, 64)
+    config = halftone.Int8WeightOnlyConfig()
+    with fresh_dynamo(), collect() as graphs, torch.no_grad():
+        by_config = torch.compile(model, backend="halftone", options={"scheme": config})(x)
+        by_name = torch.compile(model, backend="halftone", options={"scheme": "int8wo"})(x)
+    assert_compiled(graphs)
+    torch.testing.assert_close(by_config, by_name)
+
+
+def test_quantized_modules_compile() -> None:
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 32)).eval()
+    x = torch.randn(4, 64)
+    halftone.quantize_(model, "int8dq")
+    with fresh_dynamo(), collect() as graphs, torch.no_grad():
+        result = torch.compile(model, backend="halftone")(x)
+        torch.testing.assert_close(result, model(x), rtol=1e-3, atol=1e-3)
+    assert_compiled(graphs, 1)
+    assert not any("linear" in text for text in graphs[0].left_to_aten)
 
 
 def test_scheme_refuses_gradients() -> None:

@@ -11,7 +11,6 @@ from torch._guards import TracingContext
 from torch.fx import GraphModule as FxModule
 
 from .convert import InputSource, try_or_reason
-from .inputs import GraphInputs
 from .options import BackendOptions
 from .program import Program, fall_back
 from .records import GraphRecord, new_record
@@ -32,16 +31,16 @@ def _boxed(function: Callable[..., Any]) -> Compiled:
     return run
 
 
-def _sources(traced: FxModule, outer: GraphInputs, freeze: bool) -> tuple[InputSource, ...]:
+def _sources(traced: FxModule, outer: Sequence[InputSource], freeze: bool) -> tuple[InputSource, ...]:
     """AotAutograd keeps the order of the inputs, unless it had to merge some that share memory."""
     placeholders = traced.graph.find_nodes(op="placeholder")
     context = TracingContext.try_get()
     metadata = context.fw_metadata if context is not None else None
-    if not freeze or metadata is None or len(placeholders) != len(outer.sources):
+    if not freeze or metadata is None or len(placeholders) != len(outer):
         return tuple(InputSource(node.name) for node in placeholders)
     static = set(metadata.static_input_indices)
     return tuple(
-        source if position in static else InputSource(source.name) for position, source in enumerate(outer.sources)
+        source if position in static else InputSource(source.name) for position, source in enumerate(outer)
     )
 
 
@@ -61,7 +60,7 @@ def compile_traced(
     return program.call(traced.forward)
 
 
-def aot_backend(outer: GraphInputs, options: BackendOptions) -> Callable[..., Any]:
+def aot_backend(outer: Sequence[InputSource], options: BackendOptions) -> Callable[..., Any]:
     """AotAutograd with Halftone as the compiler of forward, backward and inference graphs."""
 
     def compiler(kind: str) -> Callable[[FxModule, Sequence[Any]], Compiled]:

@@ -64,7 +64,7 @@ def _inference(
 def _through_aot(
     gm: FxModule, example_inputs: Sequence[Any], inputs: GraphInputs, options: BackendOptions
 ) -> Callable[..., Any]:
-    compiled, reason = try_or_reason(lambda: aot_backend(inputs, options)(gm, example_inputs))
+    compiled, reason = try_or_reason(lambda: aot_backend(inputs.sources, options)(gm, example_inputs))
     if compiled is None:
         fall_back(new_record("forward", "aot"), reason, options)
         return gm.forward

@@ -338,6 +338,6 @@ def try_or_reason(action: Callable[[], Any]) -> tuple[Any, str]:
     """The result, or None and why there is none."""
     try:
         return action(), ""
-    except Exception as error:  # whatever it is: the graph still runs as eager, and the reason is told
+    except Exception as error:  # noqa: BLE001  whatever it is: the graph still runs as eager, and the reason is told
         text = str(error).strip().split("\n")[0]
         return None, text if isinstance(error, ConversionError) else f"{type(error).__name__}: {text}"

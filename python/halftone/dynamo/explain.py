@@ -46,10 +46,8 @@ class Explanation:
 
     def __str__(self) -> str:
         breaks = sum(self.graph_breaks.values())
-        lines = [
-            f"{_count(len(self.graphs), 'graph')}, {_count(breaks, 'graph break')}, {_count(self.nodes, 'node')}; "
-            f"{self.native_share:.0%} of the steps in Halftone's kernels"
-        ]
+        counts = ", ".join((_count(len(self.graphs), "graph"), _count(breaks, "graph break"), _count(self.nodes, "node")))
+        lines = [f"{counts}; {self.native_share:.0%} of the steps in Halftone's kernels"]
         lines += [f"  break: {reason}" + (f" ({n} times)" if n > 1 else "") for reason, n in self.graph_breaks.items()]
         for index, graph in enumerate(self.graphs, 1):
             lines.append(f"graph {index} ({graph.kind}, {graph.route}): {_summary(graph)}")

@@ -67,7 +67,7 @@ class BackendOptions:
         if self.fallback not in FALLBACKS:
             raise ValueError(f'backend halftone: option fallback must be "eager" or "error", not {self.fallback!r}')
         if not isinstance(self.freeze, bool):
-            raise ValueError(f"backend halftone: option freeze must be True or False, not {self.freeze!r}")
+            raise ValueError(f"backend halftone: option freeze must be True or False, not {self.freeze!r}")  # noqa: TRY004
         if self.scheme is not None and not self.freeze:
             raise ValueError("backend halftone: option scheme needs weights that are compiled in: leave freeze at True")
 

@@ -10,6 +10,7 @@ import torch
 from torch.fx import GraphModule as FxModule
 
 from halftone import _C
+from halftone.quantization import quantize_
 
 from .convert import InputSource, convert, try_or_reason
 from .inputs import written_inputs
@@ -46,7 +47,13 @@ class Program:
 
     def call(self, eager: Callable[..., Any]) -> _C.CompiledCall:
         """A function on flat arguments."""
-        return _C.CompiledCall(self.make, eager, self.written)
+        record = self.record  # not self: the function must not hold what holds it
+
+        def eager_call(*args: Any) -> Any:
+            record.eager_call()
+            return eager(*args)
+
+        return _C.CompiledCall(self.make, eager_call, self.written)
 
     def make(self, call: _C.CompiledCall, args: tuple[Any, ...]) -> _C.CompiledVariant | None:
         """The variant for the weights among ``args``; None where it cannot be made."""
@@ -92,7 +99,7 @@ class Program:
 def quantize(module: _C.GraphModule, scheme: Any) -> None:
     """Quantizes a graph before it is compiled; one without weights to quantize stays as it is, with a note in the log."""
     try:
-        _C.quantize_(module, scheme)
+        quantize_(module, scheme)
     except _C.Error as error:
         if "nothing to quantize" not in str(error).lower():
             raise

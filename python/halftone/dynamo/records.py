@@ -39,6 +39,8 @@ class GraphRecord:
     steps: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     #: How often it was compiled: once for each set of weights.
     variants: int = 0
+    #: Calls that ran as eager although the graph is compiled: an argument that it writes to shared memory with another.
+    eager_calls: int = 0
 
     def fall_back(self, reason: str) -> None:
         """Notes and says that the graph runs as eager."""
@@ -49,6 +51,17 @@ class GraphRecord:
                     counters["compiled"] -= 1
         self.eager_reason = reason
         log.warning("a graph runs as eager (%s): %s", self.kind, reason)
+
+    def eager_call(self) -> None:
+        """Counts a call that runs as eager; says so the first time, where the graph itself is compiled."""
+        with _lock:
+            counters["eager_calls"] += 1
+            self.eager_calls += 1
+        if self.eager_calls == 1 and not self.eager_reason:
+            log.warning(
+                "a call runs as eager (%s): an argument that the graph writes to shares memory with another argument",
+                self.kind,
+            )
 
     def compiled(self, nodes: int, report: dict[str, Any]) -> None:
         """Notes the plan of the first call."""

@@ -59,8 +59,40 @@ def pre_dispatch(gm: FxModule, inputs: GraphInputs) -> FxModule:
         stack.enter_context(fake_mode)
         traced = make_fx(run, decompositions(), pre_dispatch=True, _allow_non_fake_inputs=True)(*fakes)
     refuse_moved_inputs(traced)
+    floats_as_tensors(traced)
     traced.graph.eliminate_dead_code(_is_impure)
+    traced.recompile()
     return traced
+
+
+#: They take a tensor where they take a number.
+_BINARY = (
+    torch.ops.aten.add.Tensor,
+    torch.ops.aten.sub.Tensor,
+    torch.ops.aten.mul.Tensor,
+    torch.ops.aten.div.Tensor,
+)
+
+
+def floats_as_tensors(traced: FxModule) -> None:
+    """dynamo gives floats that change as tensors and takes the number out; a plan cannot wait for a number.
+
+    ``mul(x, item(t))`` becomes ``mul(x, to(t, x.dtype))``. Only in float32 and float64, where eager rounds the number to the
+    same type before it computes.
+    """
+    for node in traced.graph.find_nodes(op="call_function", target=torch.ops.aten.item.default):
+        source = node.args[0]
+        if source.op != "placeholder" or source.meta["val"].dtype != torch.float64:
+            continue
+        for user in list(node.users):
+            value = user.meta.get("val")
+            if user.target not in _BINARY or len(user.args) != 2 or user.args[1] is not node:
+                continue
+            if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float64):
+                with traced.graph.inserting_before(user):
+                    number = traced.graph.call_function(torch.ops.aten.to.dtype, (source, value.dtype))
+                number.meta["val"] = source.meta["val"].to(value.dtype)
+                user.update_arg(1, number)
 
 
 def _is_impure(node: torch.fx.Node) -> bool:

@@ -189,7 +189,7 @@ def run(name: str, make: Callable[[], tuple[torch.nn.Module, dict[str, Any]]]) -
         with torch.no_grad():
             expected = tensors_of(model(**inputs))
             row.breaks_of_eager = breaks_of_eager(model, inputs)
-    except Exception as error:  # this version of the package does not have it, or wants other settings
+    except Exception as error:  # noqa: BLE001  this version of the package does not have it, or wants other settings
         row.skipped = f"{type(error).__name__}: {error}".split("\n")[0][:160]
         return row
     try:
@@ -201,7 +201,7 @@ def run(name: str, make: Callable[[], tuple[torch.nn.Module, dict[str, Any]]]) -
         row.graphs, row.nodes, row.native_share = len(report.graphs), report.nodes, report.native_share
         row.breaks = sum(report.graph_breaks.values())
         row.eager = [graph.eager_reason for graph in report.eager]
-    except Exception as error:  # every failure is a row
+    except Exception as error:  # noqa: BLE001  every failure is a row
         row.failure = f"{type(error).__name__}: {error}".split("\n")[0][:300]
     return row
 

@@ -38,10 +38,11 @@ py::object kept(const py::object& self, const char* name) {
 
 void bind_static_int8(py::module_& m) {
   py::class_<StaticInt8Result>(m, "StaticInt8Result", py::dynamic_attr())
-      .def_property_readonly("module",
-                             [](const py::object& self) { return kept<&StaticInt8Result::module>(self, "_module"); })
       .def_property_readonly(
-          "reference", [](const py::object& self) { return kept<&StaticInt8Result::reference>(self, "_reference"); })
+          "module", [](const py::object& self) { return kept<&StaticInt8Result::module>(self, "_module"); })
+      .def_property_readonly(
+          "reference",
+          [](const py::object& self) { return kept<&StaticInt8Result::reference>(self, "_reference"); })
       .def_readonly("cosine", &StaticInt8Result::cosine)
       .def_readonly("calibrated", &StaticInt8Result::calibrated)
       .def_readonly("statistics", &StaticInt8Result::statistics)

@@ -2,10 +2,9 @@
 // place; models are called with nested arguments, so the place matters.
 #include <c10/core/Device.h>
 #include <c10/util/complex.h>
+#include <cxxabi.h>
 #include <torch/csrc/Dtype.h>
 #include <torch/csrc/autograd/python_variable.h>
-
-#include <cxxabi.h>
 #include <unistd.h>
 
 #include <vector>

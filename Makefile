@@ -98,8 +98,21 @@ lint: ## format, layer rule, duplicates, operator names, Python syntax, clang-ti
 	@scripts/setup base lint
 	@scripts/lint
 
-.PHONY: package
+.PHONY: package wheel
 package: ## a Debian package and a tarball into build/packages, for machines that have torch
 	@scripts/setup package
 	@$(MAKE) --no-print-directory build
 	@cd $(BUILD) && $(dir $(CMAKE))cpack
+
+wheel: ## the Python package with library and program, for the torch and the Python in .venv, into build/wheels
+	@scripts/setup base python
+	@grep -qs '^HALFTONE_PYTHON:BOOL=ON' $(BUILD)/CMakeCache.txt && [ -f $(BUILD)/build.ninja ] || $(CMAKE) -S . -B $(BUILD) -G Ninja \
+	  -DCMAKE_MAKE_PROGRAM=$(NINJA) -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DPython3_EXECUTABLE=$(PYTHON) -DHALFTONE_PYTHON=ON \
+	  $(if $(wildcard $(BUILD)/CMakeCache.txt),,-DHALFTONE_TESTS=OFF) --log-level=WARNING
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli halftone_python
+	@$(PYTHON) scripts/make_wheel $(BUILD)
+
+.PHONY: test-python-zoo
+test-python-zoo: build-tests ## architectures of transformers and timm with random weights through torch.compile, in an environment of its own
+	@$(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_python
+	@ZOO_VENV=$(BUILD)/zoo-venv python/tests/zoo/run $(PYTHON) $(BUILD)/python --json $(BUILD)/zoo.json

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the layer rule: which component may include which, and that the folders inside a component have an order too.
 
-Reads the #include lines of src/, include/ and tools/. The link lists of CMake say the same, but all components share one
+Reads the #include lines of src/, include/, tools/ and python/. The link lists of CMake say the same, but all components share one
 include path, so that a header without a source could slip through there. Inside a component no list is kept: its folders may include
 each other as they like, as long as there is no circle. A folder holds at most MAX_FILES files.
 """
@@ -69,7 +69,7 @@ def check_component(component, path, with_torch, root):
 
 
 def check_outside(path, root):
-    """tools/ and include/ know the public headers only, tools/ also its own folder."""
+    """tools/, python/ and include/ know the public headers only, the first two also their own folders."""
     for name in includes(path):
         if "/" in name and (root / "src" / name.split("/")[0]).is_dir():
             yield f"includes {name}: only include/halftone may be used here"
@@ -131,7 +131,7 @@ def check(root=ROOT):
             continue
         for path in sources(folder):
             problems += [f"{path.relative_to(root)}: {text}" for text in check_component(folder.name, path, with_torch, root)]
-    for path in sources(root / "tools") + sources(root / "include"):
+    for path in sources(root / "tools") + sources(root / "include") + sources(root / "python"):
         problems += [f"{path.relative_to(root)}: {text}" for text in check_outside(path, root)]
     return problems + list(check_folders(root))
 

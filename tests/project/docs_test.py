@@ -8,7 +8,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-SOURCE_FOLDERS = ("bench", "cmake", "docs", "examples", "include", "scripts", "src", "tests", "tools")
+SOURCE_FOLDERS = ("bench", "cmake", "docs", "examples", "include", "python", "scripts", "src", "tests", "tools")
 
 
 def pages(root):

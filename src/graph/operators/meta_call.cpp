@@ -195,6 +195,11 @@ MetaAnswer refused(std::string reason) {
   return {MetaAnswer::Kind::kRefused, {}, std::move(reason)};
 }
 
+/// Some operators look for data, or for the CPU, in code of their own.
+MetaAnswer unless_about_meta(std::string message) {
+  return message.find("meta") != std::string::npos ? MetaAnswer{} : refused(std::move(message));
+}
+
 }  // namespace
 
 bool writes_to_operand(const Node& node) {
@@ -218,13 +223,11 @@ MetaAnswer ask_operator(const Node& node, Operands operands) {
   } catch (const c10::NotImplementedError&) {
     return {};
   } catch (const c10::Error& error) {
-    std::string message = error.what_without_backtrace();
-    // Some look for data, or for the CPU, in code of their own.
-    return message.find("meta") != std::string::npos ? MetaAnswer{} : refused(std::move(message));
+    return unless_about_meta(error.what_without_backtrace());
   } catch (const Error& error) {
     return refused(error.what());
   } catch (const std::exception& error) {
-    return refused(error.what());
+    return unless_about_meta(error.what());  // of meta functions in Python, where this is a Python process
   }
 }
 

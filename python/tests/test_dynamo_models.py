@@ -61,10 +61,10 @@ def test_lstm_breaks_as_with_other_backends() -> None:
     assert [graph.eager_reason for graph in graphs if graph.eager_reason] == []
 
 
-def test_lstm_in_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch._dynamo.config, "allow_rnn", True)
+def test_lstm_in_one_graph() -> None:
     model, inputs = lstm()
-    graphs = run_both(model.eval(), [inputs(2), inputs(2)])
+    with torch._dynamo.config.patch(allow_rnn=True):  # monkeypatch would take the setting away at its end
+        graphs = run_both(model.eval(), [inputs(2), inputs(2)])
     assert_compiled(graphs, 1)
     assert any("lstm" in text for text in graphs[0].left_to_aten)
 

@@ -73,8 +73,7 @@ def _through_aot(
 
 def register() -> None:
     """Makes the name known to this process's dynamo. Installed packages have it by their entry point."""
-    from torch._dynamo.backends.registry import _BACKENDS, register_backend
+    from torch._dynamo.backends.registry import _COMPILER_FNS, register_backend
 
-    # dynamo knows entry points by name before it loads them; such a name has no function yet.
-    if _BACKENDS.get("halftone") is None:
+    if "halftone" not in _COMPILER_FNS:
         register_backend(backend, name="halftone")

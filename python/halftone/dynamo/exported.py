@@ -66,7 +66,7 @@ def graph_from_exported(program: torch.export.ExportedProgram, name: str = "expo
 
     >>> import torch, halftone
     >>> program = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
-    >>> "aten::linear" in halftone.graph_from_exported(program).text()
+    >>> "aten::linear" in halftone.graph_from_exported(program).graph_text
     True
     """
     refuse_moved_inputs(program.graph_module)

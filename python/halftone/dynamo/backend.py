@@ -73,7 +73,8 @@ def _through_aot(
 
 def register() -> None:
     """Makes the name known to this process's dynamo. Installed packages have it by their entry point."""
-    from torch._dynamo.backends.registry import _COMPILER_FNS, register_backend
+    from torch._dynamo.backends.registry import _BACKENDS, _COMPILER_FNS, register_backend
 
-    if "halftone" not in _COMPILER_FNS:
+    # dynamo registers an installed entry point itself when it loads it, and refuses a name that is there already.
+    if "halftone" not in _COMPILER_FNS and _BACKENDS.get("halftone") is None:
         register_backend(backend, name="halftone")

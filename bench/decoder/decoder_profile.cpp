@@ -49,12 +49,14 @@ std::string kernel_table(const halftone::Profile& profile, size_t max_rows) {
     sum += step.seconds;
   }
   std::vector<std::pair<std::string, Group>> sorted(groups.begin(), groups.end());
-  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
+  std::sort(sorted.begin(), sorted.end(),
+            [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
   if (sorted.size() > max_rows) sorted.resize(max_rows);
   std::vector<halftone::Row> rows;
   for (const auto& [name, group] : sorted) {
     rows.push_back({name, fmt::format("{}", group.count), fmt::format("{:.1f}", 1e6 * group.seconds),
-                    fmt::format("{:.2f}", 1e6 * group.seconds / group.count), fmt::format("{:.1f} %", 100 * group.seconds / sum),
+                    fmt::format("{:.2f}", 1e6 * group.seconds / group.count),
+                    fmt::format("{:.1f} %", 100 * group.seconds / sum),
                     fmt::format("{:.0f} %", 100 * group.limit / group.seconds)});
   }
   using halftone::Align;
@@ -72,7 +74,8 @@ void run(const Settings& settings) {
   const auto file = halftone::GgufReader::open(settings.model);
   const halftone::DecoderConfig config = halftone::read_decoder_config(file, settings.model);
   const int64_t context = settings.position + settings.tokens + 64;
-  const auto module = halftone::capture_decoder(config, halftone::read_decoder_weights(file, config), context);
+  const auto module =
+      halftone::capture_decoder(config, halftone::read_decoder_weights(file, config), context);
   const halftone::QuantConfig scheme(settings.scheme);
   if (!scheme.is_noquant()) halftone::quantize_decoder(*module, scheme);
   const auto compiled = halftone::compile(module, {.threads = threads});
@@ -87,8 +90,9 @@ void run(const Settings& settings) {
   double sum = 0;
   for (const halftone::ProfiledStep& step : profile.steps) sum += step.seconds;
   fmt::print("{}", kernel_table(profile, settings.rows));
-  fmt::print("{} steps, {:.3f} ms in steps, {:.3f} ms a call, {} threads, reads {:.1f} GB/s\n", profile.steps.size(), 1e3 * sum,
-             1e3 * profile.seconds, profile.threads, profile.limits.read_bytes_per_second / 1e9);
+  fmt::print("{} steps, {:.3f} ms in steps, {:.3f} ms a call, {} threads, reads {:.1f} GB/s\n",
+             profile.steps.size(), 1e3 * sum, 1e3 * profile.seconds, profile.threads,
+             profile.limits.read_bytes_per_second / 1e9);
   if (!settings.trace.empty()) std::ofstream(settings.trace) << halftone::chrome_trace(profile);
 }
 

@@ -78,7 +78,10 @@ void bind_generator(py::module_& m) {
       .def_static("open", &open, py::arg("path"), py::arg("scheme"), py::arg("context"), py::arg("threads"),
                   py::arg("progress"))
       .def("generate", &generate, py::arg("prompt"), py::arg("options"))
-      .def("logits", &Generator::logits, py::arg("tokens"), py::call_guard<WithoutGil>())
+      .def(
+          "logits",
+          [](const Generator& self, const std::vector<int64_t>& tokens) { return self.logits(tokens); },
+          py::arg("tokens"), py::call_guard<WithoutGil>())
       .def(
           "encode",
           [](const Generator& self, const std::string& text) { return self.tokenizer().encode(text); },

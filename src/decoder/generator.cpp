@@ -170,11 +170,15 @@ GeneratedText Generator::generate(std::string_view prompt, const GenerateOptions
   return result;
 }
 
-std::vector<std::vector<float>> Generator::logits(const std::vector<int64_t>& tokens) const {
+std::vector<std::vector<float>> Generator::logits(std::span<const int64_t> tokens, int64_t first) const {
+  const auto count = static_cast<int64_t>(tokens.size());
+  if (first < 0 || first > count)
+    fail(ErrorCode::kInvalidArgument, "logits from place {} of {} tokens", first, count);
   std::vector<std::vector<float>> rows;
   Sequence sequence(state_->decoder);
-  for (const int64_t& token : tokens) {
-    const at::Tensor logits = sequence.feed({&token, 1});
+  for (int64_t i = 0; i < count; ++i) {
+    const at::Tensor logits = sequence.feed(tokens.subspan(static_cast<size_t>(i), 1));
+    if (i < first) continue;
     const float* values = logits.const_data_ptr<float>();
     rows.emplace_back(values, values + logits.numel());
   }

@@ -176,6 +176,7 @@ int parse_and_run(int argc, char** argv) {
   add_compare(app, line);
   add_completion(app, line);
   add_diagnose(app, line);
+  add_eval(app, line);
   add_generate(app, line);
   add_inspect(app, line);
   add_kernels(app, line);

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -97,8 +98,9 @@ class HALFTONE_API Generator {
   /// kInvalidArgument if the prompt has no tokens or leaves no room in the context.
   GeneratedText generate(std::string_view prompt, const GenerateOptions& options = {}) const;
 
-  /// The logits after each of these tokens, one row of DecoderInfo::vocabulary numbers a token: for measuring a model.
-  std::vector<std::vector<float>> logits(const std::vector<int64_t>& tokens) const;
+  /// The logits after each of these tokens, those before place `first` left out: rows of DecoderInfo::vocabulary numbers,
+  /// for measuring a model.
+  std::vector<std::vector<float>> logits(std::span<const int64_t> tokens, int64_t first = 0) const;
 
   const Tokenizer& tokenizer() const;
   const DecoderInfo& info() const;

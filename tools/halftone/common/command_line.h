@@ -102,6 +102,7 @@ void add_bench_child(CLI::App& app, CommandLine& line);
 void add_compare(CLI::App& app, CommandLine& line);
 void add_completion(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);
+void add_eval(CLI::App& app, CommandLine& line);
 void add_generate(CLI::App& app, CommandLine& line);
 void add_inspect(CLI::App& app, CommandLine& line);
 void add_kernels(CLI::App& app, CommandLine& line);

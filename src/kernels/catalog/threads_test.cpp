@@ -146,7 +146,7 @@ void add_int4_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
   const Int4WeightOnlyProblem po{m, kColumns, kDepth, 32};
   const auto& only = choose_int4_weight_only(po, isa);
   all.push_back(linear<Fp32LinearArgs>(
-      only.name, m, int4_weight_only_packed_bytes(kColumns, kDepth, 32, false, only.tile_n),
+      only.name, m, int4_weight_only_packed_bytes(kColumns, kDepth, 32, Int4ZeroPoints::kNone, only.tile_n),
       [&](void* out) { pack_int4_weight_only(weights, only.tile_n, out); },
       [po](int threads) { return int4_weight_only_workspace_bytes(po, threads, OutputType::kFloat32); },
       [&only, po](const Fp32LinearArgs& args, ParallelFor& s) {
@@ -155,7 +155,7 @@ void add_int4_linears(std::vector<Operation>& all, int64_t m, Isa isa) {
   const Int4DynamicProblem pd{m, kColumns, kDepth, 32};
   const auto& dynamic = choose_int4_dynamic(pd, isa);
   all.push_back(linear<Fp32LinearArgs>(
-      dynamic.name, m, int4_dynamic_packed_bytes(kColumns, kDepth, 32, false, dynamic.tile_n),
+      dynamic.name, m, int4_dynamic_packed_bytes(kColumns, kDepth, 32, Int4ZeroPoints::kNone, dynamic.tile_n),
       [&](void* out) { pack_int4_dynamic(weights, dynamic.tile_n, out); },
       [&dynamic, pd](int threads) {
         return int4_dynamic_workspace_bytes(dynamic, pd, threads, OutputType::kFloat32);

@@ -1,5 +1,7 @@
 #include "kernels/common/int4_weights.h"
 
+#include <cmath>
+
 #include "base/errors.h"
 
 namespace halftone::kernels {
@@ -20,10 +22,16 @@ void check_int4_channel(const PackedKind& kind, const Int4Weights& weights, int6
   const int64_t groups = weights.groups();
   for (int64_t g = 0; g < groups; ++g) {
     check_packed_scale(kind, weights.scale[c * groups + g], c, g);
-    const int zero = weights.zero_point != nullptr ? weights.zero_point[c * groups + g] : 0;
-    if (zero < -8 || zero > 7) {
+    const float zero = weights.zero_of(c * groups + g);
+    const bool floats = weights.zero_points() == Int4ZeroPoints::kFloats;
+    if (floats ? !std::isfinite(zero) : zero < -8 || zero > 7) {
       fail(ErrorCode::kInvalidArgument, "{}: the zero point of channel {}, group {} is {}", kind.operation, c,
            g, zero);
+    }
+    if (floats && weights.k % weights.group != 0) {
+      fail(ErrorCode::kInvalidArgument,
+           "{}: {} inputs are not whole groups of {}, as zero points that are floats want", kind.operation,
+           weights.k, weights.group);
     }
   }
   for (int64_t k = 0; k < weights.k; ++k) {

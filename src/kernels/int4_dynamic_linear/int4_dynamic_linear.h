@@ -5,11 +5,12 @@
 //             scale of its own, whatever the group of the weights (the finest choice: one outlier spoils 32
 //             values, not a row), as quantize_rows' kS8
 //   W [n][k]  integers qw in [-8, 7]; for each channel and each group g of 32, 64, 128 or 256 k a scale sw
-//             and optionally a zero point zw in [-8, 7]
+//             and optionally a zero point zw, in [-8, 7] or any float
 //
 //   sx[i][b]   = max(max|x| / 127, FLT_MIN)
 //   qx         = clamp(rint(x · (1 / sx)), -127, 127)
-//   a[i][j][b] = Σ_{k in b} qx[i][k] · (qw[j][k] - zw[j][g])   exact
+//   a[i][j][b] = Σ_{k in b} qx[i][k] · (qw[j][k] - zw[j][g])   exact where zw are integers; else Σ qx · qw and Σ qx are,
+//                                                              and a is one fused multiply-add of them
 //   s[i][j]    = Σ_b float(a) · (sx[i][b] · sw[j][g])          b ascending, each step one product of the
 //                                                              scales and one fused multiply-add
 //   then the epilogue (epilogue.h). Integers and s are the same bit for bit on every instruction set.

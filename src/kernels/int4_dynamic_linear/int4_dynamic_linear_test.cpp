@@ -33,10 +33,11 @@ std::vector<Int4DynamicKernel> test_kernels() {
 // Plain operands in memory that ends at an unreadable page.
 struct Layer {
   Int4DynamicProblem p;
-  bool has_zero;
+  bool has_zero, floats = false;  // zero points; they are floats
   int64_t groups;
   Guarded<float> x, scale, bias, residual;
   Guarded<int8_t> w, zero;
+  Guarded<float> float_zero;
   const uint16_t* halves = nullptr;  // read instead of x, if set
 
   Layer(Int4DynamicProblem problem, bool zero_points)
@@ -48,7 +49,8 @@ struct Layer {
         bias(p.n),
         residual(p.m * p.n),
         w(p.n * p.k),
-        zero(p.n * groups) {
+        zero(p.n * groups),
+        float_zero(p.n * groups) {
     Random random(3);
     random.fill_normal(x);
     random.fill_normal(bias);
@@ -60,12 +62,23 @@ struct Layer {
     }
   }
 
+  /// Between the integers and far outside of the weights' range.
+  void make_zero_points_floats() {
+    floats = true;
+    Random random(4);
+    for (int64_t i = 0; i < zero.size(); ++i)
+      float_zero[i] = 0.37f * static_cast<float>(random.integer(-100, 100)) + 0.1f;
+  }
+  float zero_of(int64_t group) const { return floats ? float_zero[group] : static_cast<float>(zero[group]); }
+
   Int4Weights weights() const {
-    return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
+    const bool integers = has_zero && !floats;
+    return {w.data(), p.k, scale.data(), integers ? zero.data() : nullptr,
+            p.n,      p.k, p.group,      floats ? float_zero.data() : nullptr};
   }
 
   void run_to(const Int4DynamicKernel& kernel, const Epilogue& e, ParallelFor& parallel_for) const {
-    Aligned packed(int4_dynamic_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
+    Aligned packed(int4_dynamic_packed_bytes(p.n, p.k, p.group, weights().zero_points(), kernel.tile_n));
     pack_int4_dynamic(weights(), kernel.tile_n, packed.data());
     const size_t bytes = int4_dynamic_workspace_bytes(kernel, p, parallel_for.threads(), e.type);
     Guarded<unsigned char> workspace(static_cast<int64_t>(bytes), 0xff);
@@ -106,12 +119,17 @@ struct Layer {
           const RowScale row = quantize_rows_kernels().back().row(
               x.data() + i * p.k + b, count, RowFormat::kS8, reinterpret_cast<uint8_t*>(q));
           const int64_t g = j * groups + b / p.group;
-          int64_t a = 0;
-          for (int64_t k = 0; k < count; ++k) a += int64_t{q[k]} * (w[j * p.k + b + k] - zero[g]);
-          s = std::fma(static_cast<float>(a), row.scale * scale[g], s);
-          const double product = static_cast<double>(a) * row.scale * scale[g];
-          exact += product;
-          magnitude += std::abs(product);
+          int64_t a = 0, sum_x = 0;
+          for (int64_t k = 0; k < count; ++k) {
+            a += int64_t{q[k]} * w[j * p.k + b + k];
+            sum_x += q[k];
+          }
+          const float counted = std::fma(-zero_of(g), static_cast<float>(sum_x), static_cast<float>(a));
+          s = std::fma(counted, row.scale * scale[g], s);
+          const double steps = static_cast<double>(row.scale) * scale[g];
+          exact += (static_cast<double>(a) - double{zero_of(g)} * static_cast<double>(sum_x)) * steps;
+          magnitude += std::abs(static_cast<double>(a) * steps) +
+                       std::abs(double{zero_of(g)} * static_cast<double>(sum_x) * steps);
         }
         want.s.push_back(s);
         want.exact.push_back(exact);
@@ -162,6 +180,37 @@ TEST(Int4DynamicLinear, EdgeSizesAreTheSameFloatsOnEveryLevel) {
 }
 
 // Scales of 1 (each block holds a 127) show the integers themselves.
+// Their kernels agree bit for bit too: each step is one fused multiply-add.
+TEST(Int4DynamicLinear, ZeroPointsMayBeFloats) {
+  for (const int64_t m : {1, 2, 6, 13}) {
+    for (const int group : {32, 128}) {
+      Layer layer({m, 70, 512, group}, true);
+      layer.make_zero_points_floats();
+      layer.expect_exact();
+    }
+  }
+}
+
+TEST(Int4DynamicLinear, BlocksKnowTheKindOfTheirZeroPoints) {
+  for (const Int4DynamicKernel& kernel : test_kernels()) {
+    Layer layer({1, 20, 64, 32}, true);
+    layer.make_zero_points_floats();
+    Aligned packed(int4_dynamic_packed_bytes(20, 64, 32, Int4ZeroPoints::kFloats, kernel.tile_n));
+    pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
+    EXPECT_EQ(open_int4_dynamic(packed.data(), kernel.tile_n).zero_points, Int4ZeroPoints::kFloats);
+    Int4Weights last = layer.weights();
+    const int64_t first = last_packed_panel(20, kernel.tile_n);
+    last.w += first * 64;
+    last.scale += first * 2;
+    last.float_zero_point += first * 2;
+    last.n -= first;
+    EXPECT_NO_THROW(check_int4_dynamic_packed(last, 20, kernel.tile_n, packed.data()));
+    last.float_zero_point = nullptr;
+    last.zero_point = layer.zero.data() + first * 2;
+    EXPECT_THROW(check_int4_dynamic_packed(last, 20, kernel.tile_n, packed.data()), Error);
+  }
+}
+
 TEST(Int4DynamicLinear, ExtremeIntegersNeverSaturate) {
   Random random(5);
   for (int x : {-127, 127, 0}) {  // 0: mixed signs
@@ -268,7 +317,7 @@ TEST(Int4DynamicLinear, MisalignedAndStridedRowsWork) {
     const std::vector<float> want = layer.run(kernel);
     Guarded<float> x(6 * 71 + 1), out(6 * 25 + 3, -3.0f);
     for (int64_t r = 0; r < 6; ++r) std::copy_n(layer.x.data() + r * 64, 64, x.data() + 1 + r * 71);
-    Aligned packed(int4_dynamic_packed_bytes(20, 64, 64, true, kernel.tile_n));
+    Aligned packed(int4_dynamic_packed_bytes(20, 64, 64, Int4ZeroPoints::kIntegers, kernel.tile_n));
     pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
     std::vector<unsigned char> workspace(
         int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32) + 1);
@@ -306,9 +355,9 @@ TEST(Int4DynamicLinear, EmptySizesAreDefined) {
 TEST(Int4DynamicLinear, RejectsWhatItCannotTake) {
   EXPECT_THROW(choose_int4_dynamic({1, 1, 48, 16}), Error);
   EXPECT_THROW(choose_int4_dynamic({1, -1, 32, 32}), Error);
-  EXPECT_THROW(int4_dynamic_packed_bytes(1, 100, 60, false, 16), Error);
-  EXPECT_THROW(int4_dynamic_packed_bytes(1, INT64_MAX - 3, 32, false, 16), Error);
-  EXPECT_THROW(int4_dynamic_packed_bytes(INT64_MAX / 2, 64, 64, false, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(1, 100, 60, Int4ZeroPoints::kNone, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(1, INT64_MAX - 3, 32, Int4ZeroPoints::kNone, 16), Error);
+  EXPECT_THROW(int4_dynamic_packed_bytes(INT64_MAX / 2, 64, 64, Int4ZeroPoints::kNone, 16), Error);
   EXPECT_THROW(open_int4_dynamic(nullptr, 16), Error);
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
   for (int bad : {-9, 8}) {
@@ -359,7 +408,7 @@ TEST(Int4DynamicLinear, ABlockThatLiesAboutItsInputsIsRefused) {
   const Layer layer({1, 20, 33, 32}, true);
   SerialFor serial;
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
-  Aligned packed(int4_dynamic_packed_bytes(20, 33, 32, true, kernel.tile_n));
+  Aligned packed(int4_dynamic_packed_bytes(20, 33, 32, Int4ZeroPoints::kIntegers, kernel.tile_n));
   pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
   std::vector<float> out(20);
   std::vector<char> space(int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32));
@@ -379,7 +428,7 @@ TEST(Int4DynamicLinear, ArgumentsThatDoNotFitAreRefused) {
   const Layer layer({3, 20, 64, 32}, false);
   const Int4DynamicKernel& kernel = int4_dynamic_kernels().back();
   SerialFor serial;
-  Aligned packed(int4_dynamic_packed_bytes(20, 64, 32, false, kernel.tile_n));
+  Aligned packed(int4_dynamic_packed_bytes(20, 64, 32, Int4ZeroPoints::kNone, kernel.tile_n));
   pack_int4_dynamic(layer.weights(), kernel.tile_n, packed.data());
   std::vector<float> out(60);
   std::vector<char> space(int4_dynamic_workspace_bytes(kernel, layer.p, 1, OutputType::kFloat32));

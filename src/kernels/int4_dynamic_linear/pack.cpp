@@ -7,6 +7,26 @@ namespace {
 
 constexpr PackedKind kKind{"int4_dynamic_linear", "htint4d", 1};
 
+// PackedHeader::format. Blocks of before had integers only.
+constexpr uint32_t kFloatZeroPoints = 1;
+
+Int4ZeroPoints zero_points_of(const PackedHeader& header) {
+  if (header.has_zero_points == 0) return Int4ZeroPoints::kNone;
+  return header.format == kFloatZeroPoints ? Int4ZeroPoints::kFloats : Int4ZeroPoints::kIntegers;
+}
+
+int64_t zero_point_bytes(Int4ZeroPoints zero_points, int tile_n) {
+  switch (zero_points) {
+    case Int4ZeroPoints::kNone:
+      return 0;
+    case Int4ZeroPoints::kIntegers:
+      return (tile_n + 31) / 32 * 32;
+    case Int4ZeroPoints::kFloats:
+      return tile_n * int64_t{sizeof(float)};
+  }
+  return 0;
+}
+
 Int4DynamicPacked layout(const PackedHeader& header, const uint8_t* panels) {
   const int tile_n = static_cast<int>(header.tile_n), group = static_cast<int>(header.group);
   Int4DynamicPacked p{};
@@ -14,21 +34,22 @@ Int4DynamicPacked layout(const PackedHeader& header, const uint8_t* panels) {
   p.inputs = header.k;
   p.k = int4_whole_groups(header.k, group);
   p.group = group;
-  p.has_zero_points = header.has_zero_points != 0;
+  p.zero_points = zero_points_of(header);
   p.panel_count = packed_panel_count(header.n, tile_n);
   p.panels = panels;
   p.zero_offset = tile_n * int64_t{sizeof(float)};
-  p.data_offset = p.zero_offset + (p.has_zero_points ? (tile_n + 31) / 32 * 32 : 0);
+  p.data_offset = p.zero_offset + zero_point_bytes(p.zero_points, tile_n);
   p.chunk_bytes = p.data_offset + int64_t{group} * tile_n / 2;
   p.panel_bytes = p.k / group * p.chunk_bytes;
   return p;
 }
 
-PackedHeader header_of(int64_t n, int64_t k, int group, bool zero_points, int tile_n) {
+PackedHeader header_of(int64_t n, int64_t k, int group, Int4ZeroPoints zero_points, int tile_n) {
   PackedHeader header{};
   header.tile_n = static_cast<uint32_t>(tile_n);
   header.group = static_cast<uint32_t>(group);
-  header.has_zero_points = zero_points;
+  header.has_zero_points = zero_points != Int4ZeroPoints::kNone;
+  header.format = zero_points == Int4ZeroPoints::kFloats ? kFloatZeroPoints : 0;
   header.n = n;
   header.k = k;
   return header;
@@ -40,8 +61,10 @@ void pack_channel(const Int4Weights& weights, int tile_n, int64_t c, const Int4D
   const int64_t column = c % tile_n, groups = weights.groups();
   for (int64_t g = 0; g < groups; ++g, chunk += p.chunk_bytes) {
     reinterpret_cast<float*>(chunk)[column] = weights.scale[c * groups + g];
-    if (p.has_zero_points)
+    if (p.zero_points == Int4ZeroPoints::kIntegers)
       chunk[p.zero_offset + column] = static_cast<uint8_t>(weights.zero_point[c * groups + g]);
+    if (p.zero_points == Int4ZeroPoints::kFloats)
+      reinterpret_cast<float*>(chunk + p.zero_offset)[column] = weights.float_zero_point[c * groups + g];
     uint8_t* data = chunk + p.data_offset + column * 4;
     for (int k = 0; k < weights.group; ++k) {
       const int shift = k % 8 < 4 ? 0 : 4;
@@ -53,7 +76,7 @@ void pack_channel(const Int4Weights& weights, int tile_n, int64_t c, const Int4D
 
 }  // namespace
 
-size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n) {
+size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, Int4ZeroPoints zero_points, int tile_n) {
   check_int4_group(kKind.operation, k, group);
   packed_weight_count(kKind, n, int4_whole_groups(k, group), tile_n);
   const Int4DynamicPacked p = layout(header_of(n, k, group, zero_points, tile_n), nullptr);
@@ -61,7 +84,7 @@ size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, bool zero_poin
 }
 
 void pack_int4_dynamic(const Int4Weights& weights, int tile_n, void* out) {
-  const bool zero_points = weights.zero_point != nullptr;
+  const Int4ZeroPoints zero_points = weights.zero_points();
   const size_t bytes = int4_dynamic_packed_bytes(weights.n, weights.k, weights.group, zero_points, tile_n);
   begin_packed(kKind, header_of(weights.n, weights.k, weights.group, zero_points, tile_n), out, bytes);
   const Int4DynamicPacked p = open_int4_dynamic(out, tile_n);
@@ -79,7 +102,7 @@ Int4DynamicPacked open_int4_dynamic(const void* block, int tile_n) {
 
 void check_int4_dynamic_packed(const Int4Weights& last, int64_t n, int tile_n, const void* block) {
   check_int4_group(kKind.operation, last.k, last.group);
-  const bool zeros = last.zero_point != nullptr;
+  const Int4ZeroPoints zeros = last.zero_points();
   check_packed_header(kKind, header_of(n, last.k, last.group, zeros, tile_n), block);
   if (n == 0) return;
   const PackedScratch scratch(int4_dynamic_packed_bytes(last.n, last.k, last.group, zeros, tile_n));

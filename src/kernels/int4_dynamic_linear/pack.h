@@ -1,6 +1,6 @@
 // Packing of int4_dynamic_linear's weights: a header, then panels of tile_n columns; a panel is one chunk for
 // each group, in order, so that a panel is read as one stream:
-//   tile_n scales (float) · only with zero points: tile_n zero points (s8), padded to 32 bytes ·
+//   tile_n scales (float) · only with zero points: tile_n of them (s8, padded to 32 bytes; or float) ·
 //   for each 32 k of the group, for v in 0..3, for each column c: four bytes; byte i holds qw + 8 of
 //   k = 8 v + i in its low and of k = 8 v + 4 + i in its high half.
 // Zero beyond n; whole groups, filled up with weights of zero. Four k of a column are neighbours because that
@@ -14,10 +14,9 @@ namespace halftone::kernels {
 inline constexpr int kInt4DynamicBlock = 32;  ///< activations that share a scale
 
 /// Throws kInvalidArgument for sizes or groups that cannot be packed.
-size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n);
+size_t int4_dynamic_packed_bytes(int64_t n, int64_t k, int group, Int4ZeroPoints zero_points, int tile_n);
 
-/// Writes the packed block to `out`, aligned to 64. Throws kInvalidArgument for a weight or zero point
-/// outside [-8, 7] and for a scale that is negative, infinite or NaN, naming the channel.
+/// Writes the packed block to `out`, aligned to 64. Throws as check_int4_channel() does.
 void pack_int4_dynamic(const Int4Weights& weights, int tile_n, void* out);
 
 /// A packed block taken apart.
@@ -26,7 +25,7 @@ struct Int4DynamicPacked {
   int64_t inputs;  ///< of the weights that were packed
   int64_t k;       ///< those filled up to whole groups: what kernels multiply
   int group;
-  bool has_zero_points;
+  Int4ZeroPoints zero_points;
   int64_t panel_count;
   const uint8_t* panels;  ///< panel_bytes apart
   int64_t panel_bytes;

@@ -10,13 +10,20 @@ namespace {
 
 constexpr int kPanel = 16;
 
-// Σ qx · (qw - zero) of 32 k for one column.
-int32_t dot(const int8_t* x, int count, const uint8_t* data, int zero) {
+float zero_of(const Int4DynamicPacked& w, const uint8_t* chunk, int column) {
+  if (w.zero_points == Int4ZeroPoints::kNone) return 0;
+  const uint8_t* zeros = chunk + w.zero_offset;
+  if (w.zero_points == Int4ZeroPoints::kFloats) return reinterpret_cast<const float*>(zeros)[column];
+  return static_cast<int8_t>(zeros[column]);
+}
+
+// Σ qx · qw of 32 k for one column.
+int32_t dot(const int8_t* x, int count, const uint8_t* data) {
   int32_t sum = 0;
   for (int v = 0; v < 4; ++v, data += kPanel * 4) {
     for (int i = 0; i < 4; ++i) {
-      sum += x[2 * v * count * 4 + i] * ((data[i] & 15) - 8 - zero);
-      sum += x[(2 * v + 1) * count * 4 + i] * ((data[i] >> 4) - 8 - zero);
+      sum += x[2 * v * count * 4 + i] * ((data[i] & 15) - 8);
+      sum += x[(2 * v + 1) * count * 4 + i] * ((data[i] >> 4) - 8);
     }
   }
   return sum;
@@ -31,11 +38,13 @@ void multiply_row(const Int4DynamicStep& s, const uint8_t* panel, int row, float
     const uint8_t* chunk = panel + k / w.group * w.chunk_bytes;
     const uint8_t* data = chunk + w.data_offset + k % w.group * kPanel / 2;
     float scale;
+    int32_t sum_x;
+    std::memcpy(&sum_x, record + s.count * 36 + row * 4, sizeof(sum_x));
     std::memcpy(&scale, record + s.count * 40 + row * 4, sizeof(scale));
     for (int c = 0; c < kPanel; ++c) {
-      const int zero = w.has_zero_points ? static_cast<int8_t>(chunk[w.zero_offset + c]) : 0;
-      const int32_t a = dot(reinterpret_cast<const int8_t*>(record) + row * 4, s.count, data + c * 4, zero);
-      sums[c] = std::fma(static_cast<float>(a), scale * reinterpret_cast<const float*>(chunk)[c], sums[c]);
+      const int32_t a = dot(reinterpret_cast<const int8_t*>(record) + row * 4, s.count, data + c * 4);
+      const float counted = std::fma(-zero_of(w, chunk, c), static_cast<float>(sum_x), static_cast<float>(a));
+      sums[c] = std::fma(counted, scale * reinterpret_cast<const float*>(chunk)[c], sums[c]);
     }
   }
 }

@@ -51,7 +51,7 @@ inline void dot(const uint8_t* x, const uint8_t* data, __m256i (&sum)[R][2]) {
 }
 
 // sums += float(a) · (sx · sw) for R rows and 16 columns.
-template <int R, bool Z>
+template <int R, Int4ZeroPoints Z>
 inline void fold(const uint8_t* x, const __m256i (&pairs)[R][2], const uint8_t* chunk, int64_t zero_offset,
                  float* sums) {
   const __m256i ones = _mm256_set1_epi16(1);
@@ -59,16 +59,18 @@ inline void fold(const uint8_t* x, const __m256i (&pairs)[R][2], const uint8_t* 
   for (int h = 0; h < 2; ++h) {
     const __m256 scale = _mm256_loadu_ps(reinterpret_cast<const float*>(chunk) + h * 8);
     __m256 zero = _mm256_setzero_ps();
-    if (Z) {
+    if (Z == Int4ZeroPoints::kFloats)
+      zero = _mm256_loadu_ps(reinterpret_cast<const float*>(chunk + zero_offset) + h * 8);
+    if (Z == Int4ZeroPoints::kIntegers) {
       zero = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(
           _mm_loadl_epi64(reinterpret_cast<const __m128i*>(chunk + zero_offset + h * 8))));
     }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       __m256 a = _mm256_cvtepi32_ps(_mm256_madd_epi16(pairs[r][h], ones));
-      if (Z) {
+      if (Z != Int4ZeroPoints::kNone) {
         const __m256 sum_x = _mm256_cvtepi32_ps(broadcast4(x + R * 36 + r * 4));
-        a = _mm256_fnmadd_ps(zero, sum_x, a);  // exact: all integers below 2^24
+        a = _mm256_fnmadd_ps(zero, sum_x, a);  // exact where zero is an integer: all are below 2^24
       }
       const __m256 both = _mm256_mul_ps(_mm256_castsi256_ps(broadcast4(x + R * 40 + r * 4)), scale);
       float* at = sums + r * kPanel + h * 8;
@@ -77,7 +79,7 @@ inline void fold(const uint8_t* x, const __m256i (&pairs)[R][2], const uint8_t* 
   }
 }
 
-template <int R, bool Z>
+template <int R, Int4ZeroPoints Z>
 void multiply(const Int4DynamicStep& s) {
   const Int4DynamicPacked& w = *s.weights;
   const uint8_t* x = s.rows;
@@ -157,13 +159,16 @@ void int4_dynamic_prepare_avx2(const float* x, int64_t k, int row, int count, ui
 }
 
 void int4_dynamic_multiply_avx2(const Int4DynamicStep& s) {
+  using enum Int4ZeroPoints;
   using Multiply = void (*)(const Int4DynamicStep&);
-  static constexpr Multiply kMultiply[2][kRows] = {
-      {multiply<1, false>, multiply<2, false>, multiply<3, false>, multiply<4, false>, multiply<5, false>,
-       multiply<6, false>},
-      {multiply<1, true>, multiply<2, true>, multiply<3, true>, multiply<4, true>, multiply<5, true>,
-       multiply<6, true>}};
-  kMultiply[s.weights->has_zero_points][s.count - 1](s);
+  static constexpr Multiply kMultiply[3][kRows] = {
+      {multiply<1, kNone>, multiply<2, kNone>, multiply<3, kNone>, multiply<4, kNone>, multiply<5, kNone>,
+       multiply<6, kNone>},
+      {multiply<1, kIntegers>, multiply<2, kIntegers>, multiply<3, kIntegers>, multiply<4, kIntegers>,
+       multiply<5, kIntegers>, multiply<6, kIntegers>},
+      {multiply<1, kFloats>, multiply<2, kFloats>, multiply<3, kFloats>, multiply<4, kFloats>,
+       multiply<5, kFloats>, multiply<6, kFloats>}};
+  kMultiply[static_cast<int>(s.weights->zero_points)][s.count - 1](s);
 }
 
 }  // namespace halftone::kernels

@@ -42,19 +42,22 @@ inline void dot(const uint8_t* x, const uint8_t* data, __m512i (&sum)[R][2]) {
 }
 
 // sums += float(a) · (sx · sw) for R rows and 32 columns.
-template <int R, bool Z>
+template <int R, Int4ZeroPoints Z>
 inline void fold(const uint8_t* x, const __m512i (&dots)[R][2], const uint8_t* chunk, int64_t zero_offset,
                  float* sums) {
 #pragma GCC unroll 2
   for (int h = 0; h < 2; ++h) {
     const __m512 scale = _mm512_loadu_ps(reinterpret_cast<const float*>(chunk) + h * 16);
-    const __m512 zero = Z ? bytes_to_floats16(chunk + zero_offset + h * 16) : _mm512_setzero_ps();
+    __m512 zero = _mm512_setzero_ps();
+    if (Z == Int4ZeroPoints::kIntegers) zero = bytes_to_floats16(chunk + zero_offset + h * 16);
+    if (Z == Int4ZeroPoints::kFloats)
+      zero = _mm512_loadu_ps(reinterpret_cast<const float*>(chunk + zero_offset) + h * 16);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       __m512 a = to_floats16(dots[r][h]);
-      if (Z) {
+      if (Z != Int4ZeroPoints::kNone) {
         const __m512 sum_x = to_floats16(_mm512_set1_epi32(load4(x + R * 36 + r * 4)));
-        a = _mm512_fnmadd_ps(zero, sum_x, a);  // exact: all integers below 2^24
+        a = _mm512_fnmadd_ps(zero, sum_x, a);  // exact where zero is an integer: all are below 2^24
       }
       const __m512 row_scale = _mm512_castsi512_ps(_mm512_set1_epi32(load4(x + R * 40 + r * 4)));
       float* at = sums + r * kPanel + h * 16;
@@ -63,7 +66,7 @@ inline void fold(const uint8_t* x, const __m512i (&dots)[R][2], const uint8_t* c
   }
 }
 
-template <int R, bool Z>
+template <int R, Int4ZeroPoints Z>
 void multiply(const Int4DynamicStep& s) {
   const Int4DynamicPacked& w = *s.weights;
   const uint8_t* x = s.rows;
@@ -85,13 +88,16 @@ void multiply(const Int4DynamicStep& s) {
 }  // namespace
 
 void HALFTONE_AVX512_NAME(int4_dynamic_multiply_avx512vnni)(const Int4DynamicStep& s) {
+  using enum Int4ZeroPoints;
   using Multiply = void (*)(const Int4DynamicStep&);
-  static constexpr Multiply kMultiply[2][kRows] = {
-      {multiply<1, false>, multiply<2, false>, multiply<3, false>, multiply<4, false>, multiply<5, false>,
-       multiply<6, false>},
-      {multiply<1, true>, multiply<2, true>, multiply<3, true>, multiply<4, true>, multiply<5, true>,
-       multiply<6, true>}};
-  kMultiply[s.weights->has_zero_points][s.count - 1](s);
+  static constexpr Multiply kMultiply[3][kRows] = {
+      {multiply<1, kNone>, multiply<2, kNone>, multiply<3, kNone>, multiply<4, kNone>, multiply<5, kNone>,
+       multiply<6, kNone>},
+      {multiply<1, kIntegers>, multiply<2, kIntegers>, multiply<3, kIntegers>, multiply<4, kIntegers>,
+       multiply<5, kIntegers>, multiply<6, kIntegers>},
+      {multiply<1, kFloats>, multiply<2, kFloats>, multiply<3, kFloats>, multiply<4, kFloats>,
+       multiply<5, kFloats>, multiply<6, kFloats>}};
+  kMultiply[static_cast<int>(s.weights->zero_points)][s.count - 1](s);
 }
 
 }  // namespace halftone::kernels

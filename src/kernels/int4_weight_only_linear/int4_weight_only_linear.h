@@ -2,13 +2,13 @@
 //
 //   x [m][k]  fp32 or bf16
 //   W [n][k]  integers qw in [-8, 7]; for each channel and each group g of 32, 64, 128 or 256 neighbouring k
-//             a scale sw and optionally a zero point zw in [-8, 7]
+//             a scale sw and optionally a zero point zw, in [-8, 7] or any float
 //             (formats that count from 0 to 15: subtract 8 from both)
 //
 //   s[i][j] = Σ_k x[i][k] · (qw[j][k] - zw[j][g]) · sw[j][g];  then the epilogue (epilogue.h)
 //
 // The activations are never quantized; in bfloat16 they are widened exactly. Bound, with e = 2^-24:
-//   |s - exact| <= (k + 8) · e · Σ_k |x| · (qw + zw + 16) · sw + k · 2^-122 · max sw,
+//   |s - exact| <= (k + 8) · e · Σ_k |x| · (|qw| + |zw| + 16) · sw + k · 2^-122 · max sw,
 // the last only among activations below 2^-102, because kernels count from 0 to 15 and scale x down by up to
 // 2^24. NaN and infinities go where IEEE arithmetic takes them. m = 0 and n = 0 do nothing; k = 0 gives
 // s = 0.

@@ -32,10 +32,11 @@ std::vector<Int4WeightOnlyKernel> test_kernels(int64_t m) {
 
 struct Layer {
   Int4WeightOnlyProblem p;
-  bool has_zero;
+  bool has_zero, floats = false;  // zero points; they are floats
   int64_t groups;
   Guarded<float> x, scale;
   Guarded<int8_t> w, zero;
+  Guarded<float> float_zero;
 
   Layer(Int4WeightOnlyProblem problem, bool zero_points)
       : p(problem),
@@ -44,7 +45,8 @@ struct Layer {
         x(p.m * p.k),
         scale(p.n * groups),
         w(p.n * p.k),
-        zero(p.n * groups) {
+        zero(p.n * groups),
+        float_zero(p.n * groups) {
     Random random(3);
     random.fill_normal(x);
     for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<int8_t>(random.integer(-8, 7));
@@ -54,13 +56,24 @@ struct Layer {
     }
   }
 
+  /// Between the integers and far outside of the weights' range.
+  void make_zero_points_floats() {
+    floats = true;
+    Random random(4);
+    for (int64_t i = 0; i < zero.size(); ++i)
+      float_zero[i] = 0.37f * static_cast<float>(random.integer(-100, 100)) + 0.1f;
+  }
+  float zero_of(int64_t group) const { return floats ? float_zero[group] : static_cast<float>(zero[group]); }
+
   Int4WeightOnlyWeights weights() const {
-    return {w.data(), p.k, scale.data(), has_zero ? zero.data() : nullptr, p.n, p.k, p.group};
+    const bool integers = has_zero && !floats;
+    return {w.data(), p.k, scale.data(), integers ? zero.data() : nullptr,
+            p.n,      p.k, p.group,      floats ? float_zero.data() : nullptr};
   }
 
   std::vector<float> run(const Int4WeightOnlyKernel& kernel, ParallelFor& parallel_for,
                          const uint16_t* halves = nullptr) const {
-    Aligned packed(int4_weight_only_packed_bytes(p.n, p.k, p.group, has_zero, kernel.tile_n));
+    Aligned packed(int4_weight_only_packed_bytes(p.n, p.k, p.group, weights().zero_points(), kernel.tile_n));
     pack_int4_weight_only(weights(), kernel.tile_n, packed.data());
     Guarded<float> out(p.m * p.n, -7.0f);
     const size_t bytes = int4_weight_only_workspace_bytes(p, parallel_for.threads(), OutputType::kFloat32);
@@ -84,9 +97,9 @@ struct Layer {
           double sum = 0, magnitude = 0;
           for (int64_t k = 0; k < p.k; ++k) {
             const int64_t g = j * groups + k / p.group;
-            sum += double{x[i * p.k + k]} * (w[j * p.k + k] - zero[g]) * double{scale[g]};
-            magnitude +=
-                std::abs(double{x[i * p.k + k]}) * (w[j * p.k + k] + zero[g] + 16) * double{scale[g]};
+            sum += double{x[i * p.k + k]} * (w[j * p.k + k] - double{zero_of(g)}) * double{scale[g]};
+            magnitude += std::abs(double{x[i * p.k + k]}) *
+                         (std::abs(w[j * p.k + k]) + std::abs(double{zero_of(g)}) + 16) * double{scale[g]};
           }
           ASSERT_LE(
               std::abs(y[static_cast<size_t>(i * p.n + j)] - sum),
@@ -142,6 +155,32 @@ TEST(Int4WeightOnlyLinear, EveryWeightAndZeroPointIsExact) {
   }
 }
 
+// As GGUF's Q4_1 needs them: any number instead of an integer.
+TEST(Int4WeightOnlyLinear, ZeroPointsMayBeFloats) {
+  for (const int64_t m : {1, 3, 12, 40}) {
+    Layer layer({m, 70, 512, 32}, true);
+    layer.make_zero_points_floats();
+    layer.expect_within_bound();
+  }
+  Layer coarse({2, 33, 256, 128}, true);
+  coarse.make_zero_points_floats();
+  coarse.expect_within_bound();
+}
+
+TEST(Int4WeightOnlyLinear, FloatZeroPointsAreChecked) {
+  for (const float bad : {HUGE_VALF, std::nanf("")}) {
+    Layer layer({1, 2, 32, 32}, true);
+    layer.make_zero_points_floats();
+    layer.float_zero[1] = bad;
+    Aligned packed(int4_weight_only_packed_bytes(2, 32, 32, Int4ZeroPoints::kFloats, 16));
+    EXPECT_THROW(pack_int4_weight_only(layer.weights(), 16, packed.data()), Error) << bad;
+  }
+  Layer partial({1, 2, 40, 32}, true);  // the last group has 8 of 32
+  partial.make_zero_points_floats();
+  Aligned packed(int4_weight_only_packed_bytes(2, 40, 32, Int4ZeroPoints::kFloats, 16));
+  EXPECT_THROW(pack_int4_weight_only(partial.weights(), 16, packed.data()), Error);
+}
+
 // The AVX-512 entry expands with AVX2, panels of 32; and panels that are multiplied together are as they are
 // alone.
 TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
@@ -149,7 +188,7 @@ TEST(Int4WeightOnlyLinear, PanelsOfThirtyTwoExpandAndMultiplyTheSame) {
   if (machine_isa() < Isa::kAvx2) GTEST_SKIP();
   for (bool zero : {false, true}) {
     const Layer layer({1, 150, 512, 64}, zero);
-    Aligned block(int4_weight_only_packed_bytes(150, 512, 64, zero, 32));
+    Aligned block(int4_weight_only_packed_bytes(150, 512, 64, layer.weights().zero_points(), 32));
     pack_int4_weight_only(layer.weights(), 32, block.data());
     const Int4WeightOnlyPacked packed = open_int4_weight_only(block.data(), 32);
     Guarded<float> want(256 * 32), got(256 * 32);
@@ -212,9 +251,9 @@ TEST(Int4WeightOnlyLinear, Bfloat16ActivationsAreTheSameAsWidened) {
 TEST(Int4WeightOnlyLinear, RejectsGroupsThatThereAreNot) {
   EXPECT_THROW(choose_int4_weight_only({1, 1, 48, 16}), Error);
   EXPECT_THROW(choose_int4_weight_only({1, -1, 32, 32}), Error);
-  EXPECT_THROW(int4_weight_only_packed_bytes(1, 100, 60, false, 16), Error);
-  EXPECT_THROW(int4_weight_only_packed_bytes(1, INT64_MAX - 3, 32, false, 16), Error);
-  EXPECT_THROW(int4_weight_only_packed_bytes(1, -1, 32, false, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, 100, 60, Int4ZeroPoints::kNone, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, INT64_MAX - 3, 32, Int4ZeroPoints::kNone, 16), Error);
+  EXPECT_THROW(int4_weight_only_packed_bytes(1, -1, 32, Int4ZeroPoints::kNone, 16), Error);
 }
 
 // Activations end at an unreadable page: nothing is read beyond k.
@@ -249,7 +288,7 @@ TEST(Int4WeightOnlyLinear, ABlockThatLiesAboutItsInputsIsRefused) {
   const Layer layer({1, 20, 33, 32}, true);
   SerialFor serial;
   const Int4WeightOnlyKernel& kernel = int4_weight_only_kernels().back();
-  Aligned packed(int4_weight_only_packed_bytes(20, 33, 32, true, kernel.tile_n));
+  Aligned packed(int4_weight_only_packed_bytes(20, 33, 32, Int4ZeroPoints::kIntegers, kernel.tile_n));
   pack_int4_weight_only(layer.weights(), kernel.tile_n, packed.data());
   const auto check = [&] {
     Int4Weights last = layer.weights();

@@ -12,10 +12,9 @@ namespace halftone::kernels {
 using Int4WeightOnlyWeights = Int4Weights;
 
 /// Throws kInvalidArgument for sizes or groups that cannot be packed.
-size_t int4_weight_only_packed_bytes(int64_t n, int64_t k, int group, bool zero_points, int tile_n);
+size_t int4_weight_only_packed_bytes(int64_t n, int64_t k, int group, Int4ZeroPoints zero_points, int tile_n);
 
-/// Writes the packed block to `out`, aligned to 64. Throws kInvalidArgument for a weight or zero point
-/// outside [-8, 7] and for a scale that is negative, infinite or NaN, naming the channel.
+/// Writes the packed block to `out`, aligned to 64. Throws as check_int4_channel() does.
 void pack_int4_weight_only(const Int4WeightOnlyWeights& weights, int tile_n, void* out);
 
 /// A packed block taken apart.

@@ -34,7 +34,13 @@ void check_arguments(const at::Tensor& weight, const at::Tensor& scale, const at
   }
   const int64_t groups = kernels::int4_whole_groups(k, group) / group;
   check_part(kName, "scale", scale, at::kFloat, {n, groups});
-  if (zeros.defined()) check_part(kName, "zero_point", zeros, at::kChar, {n, groups});
+  if (!zeros.defined()) return;
+  const bool floats = zeros.scalar_type() == at::kFloat;
+  check_part(kName, "zero_point", zeros, floats ? at::kFloat : at::kChar, {n, groups});
+  if (floats && k % group != 0) {
+    fail(ErrorCode::kInvalidArgument,
+         "{}: zero_point is of float32, and {} inputs are not whole groups of {}", kName, k, group);
+  }
 }
 
 at::Tensor cpu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& scale,

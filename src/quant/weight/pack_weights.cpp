@@ -34,6 +34,12 @@ at::Tensor rows_of(const at::Tensor& part, int64_t first, int64_t count) {
   return part.narrow(0, first, count).contiguous();
 }
 
+kernels::Int4ZeroPoints int4_zero_points(const PackSource& source) {
+  if (!source.zero_point.defined()) return kernels::Int4ZeroPoints::kNone;
+  return source.zero_point.scalar_type() == at::kFloat ? kernels::Int4ZeroPoints::kFloats
+                                                       : kernels::Int4ZeroPoints::kIntegers;
+}
+
 // The group stands in the layout too: the same parts could be read with another one.
 template <typename Pack, typename Check>
 at::Tensor packed_int4(const PackSource& source, int group, int tile_n, size_t bytes, Pack pack,
@@ -43,9 +49,14 @@ at::Tensor packed_int4(const PackSource& source, int group, int tile_n, size_t b
     const at::Tensor w = source.values(first, count), s = rows_of(source.scale, first, count);
     const at::Tensor z =
         source.zero_point.defined() ? rows_of(source.zero_point, first, count) : at::Tensor();
-    const int8_t* zeros = z.defined() ? z.const_data_ptr<int8_t>() : nullptr;
-    use(kernels::Int4Weights{w.const_data_ptr<int8_t>(), source.k, s.const_data_ptr<float>(), zeros, count,
-                             source.k, group});
+    kernels::Int4Weights weights{
+        w.const_data_ptr<int8_t>(), source.k, s.const_data_ptr<float>(), nullptr, count, source.k, group};
+    if (z.defined() && z.scalar_type() == at::kFloat) {
+      weights.float_zero_point = z.const_data_ptr<float>();
+    } else if (z.defined()) {
+      weights.zero_point = z.const_data_ptr<int8_t>();
+    }
+    use(weights);
   };
   return packed_rows(
       source.parts, layout, bytes, source.n, with_rows,
@@ -86,14 +97,14 @@ at::Tensor packed_int8_weight_only(const PackSource& source, int tile_n) {
 
 at::Tensor packed_int4_weight_only(const PackSource& source, int group, int tile_n) {
   const size_t bytes =
-      kernels::int4_weight_only_packed_bytes(source.n, source.k, group, source.zero_point.defined(), tile_n);
+      kernels::int4_weight_only_packed_bytes(source.n, source.k, group, int4_zero_points(source), tile_n);
   return packed_int4(source, group, tile_n, bytes, kernels::pack_int4_weight_only,
                      kernels::check_int4_weight_only_packed);
 }
 
 at::Tensor packed_int4_dynamic(const PackSource& source, int group, int tile_n) {
   const size_t bytes =
-      kernels::int4_dynamic_packed_bytes(source.n, source.k, group, source.zero_point.defined(), tile_n);
+      kernels::int4_dynamic_packed_bytes(source.n, source.k, group, int4_zero_points(source), tile_n);
   return packed_int4(source, group, tile_n, bytes, kernels::pack_int4_dynamic,
                      kernels::check_int4_dynamic_packed);
 }

@@ -22,7 +22,7 @@ struct PackSource {
   /// if there is no block yet, for a few where a stored block is checked.
   c10::function_ref<at::Tensor(int64_t first, int64_t count)> values;
   at::Tensor scale = {};       ///< float32 [n] or [n, groups]
-  at::Tensor zero_point = {};  ///< int8 [n, groups], or undefined
+  at::Tensor zero_point = {};  ///< int8 or float32 [n, groups], or undefined
 };
 
 /// Reads values only.

@@ -16,6 +16,7 @@ enum class SchemeKind {
   kConfig,      ///< a QuantConfig: quantize_() takes it
   kCalibrated,  ///< static int8: needs data
   kMeasured,    ///< autoquant: chooses among the configs
+  kFile,        ///< keeps the 4-bit weights of a file: language models only
   kBackend,     ///< no scheme, but tune prints it beside schemes: here so that a refusal can say what it is
 };
 

@@ -43,6 +43,9 @@ TEST(SchemeTable, EveryEntryHasAConfigOrSaysWhatToDoInstead) {
     if (entry.kind == SchemeKind::kCalibrated) {
       EXPECT_THAT(std::string(entry.instead), HasSubstr("halftone ptq"));
     }
+    if (entry.kind == SchemeKind::kFile) {
+      EXPECT_THAT(std::string(entry.instead), HasSubstr("halftone generate"));
+    }
     if (entry.kind == SchemeKind::kBackend) {
       EXPECT_FALSE(entry.in_tune || entry.in_autoquant);
     }

@@ -43,6 +43,7 @@ TuneCandidate candidate_of_scheme(const NamedScheme& scheme, bool asked) {
     case SchemeKind::kMeasured:
       return autoquant_candidate();
     case SchemeKind::kBackend:
+    case SchemeKind::kFile:
       refuse_scheme(scheme.name(), entry);
     case SchemeKind::kConfig:
       break;

@@ -16,6 +16,8 @@
 #include "quant/graph/left_alone_graph.h"
 #include "quant/graph/rewrite_layer.h"
 #include "quant/select/layer_chooser.h"
+#include "quant/weight/arithmetic/bits.h"
+#include "quant/weight/arithmetic/levels.h"
 
 namespace halftone {
 namespace {
@@ -39,13 +41,23 @@ WeightMemory memory_of(const GraphLayer& layer) {
           layer.matrix.nbytes()};
 }
 
+/// A weight that need not be quantized any more.
+struct GivenWeight {
+  QuantConfig config;
+  Parts parts;
+};
+/// By the layer's name.
+using GivenWeights = std::map<std::string, GivenWeight>;
+
 /// Quantized weights, each once: a linear and an embedding that share a weight share its quantized tensors
 /// too, where their configs give the same ones.
 class WeightPool {
  public:
-  /// The index of the layer's weight.
-  size_t quantize(const GraphLayer& layer, const QuantConfig& config) {
-    QuantizedWeight weight = quantize_weight(layer.matrix.to(layer.dtype), config, layer.info.name);
+  /// The index of the layer's weight. `given`: nullptr, or what it has become already.
+  size_t quantize(const GraphLayer& layer, const QuantConfig& config, const GivenWeight* given) {
+    QuantizedWeight weight = given ? QuantizedWeight{config, format_of(config), layer.matrix.sizes().vec(),
+                                                     layer.dtype, given->parts}
+                                   : quantize_weight(layer.matrix.to(layer.dtype), config, layer.info.name);
     if (layer.weight
             .defined()) {  // a convolution's keeps its shape, and its layout decides that of the result
       at::Tensor& integers = weight.parts.front().second;
@@ -118,7 +130,7 @@ void note_ties(const std::vector<GraphLayer>& layers, const std::vector<size_t>&
 }
 
 QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
-                                 const QuantizeOptions& options) {
+                                 const QuantizeOptions& options, const GivenWeights& given = {}) {
   Graph& graph = module.mutable_graph();
   const std::vector<GraphLayer> layers = find_layers(module);
   QuantizeReport report;
@@ -126,7 +138,10 @@ QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
   LayerChooser chooser(config, options);
   for (const GraphLayer& layer : layers) {
     report.layers.push_back(chooser.choose(layer.info, layer.state));
-    report.layers.back().bytes_before = report.layers.back().bytes_after = layer.bytes;
+    LayerReport& entry = report.layers.back();
+    entry.bytes_before = entry.bytes_after = layer.bytes;
+    const auto found = given.find(layer.info.name);
+    if (found != given.end() && entry.outcome == Outcome::kQuantized) entry.config = found->second.config;
   }
   const std::set<std::string> chosen = kept_by_choice(layers, report);
   const auto left_alone = [&] {
@@ -143,7 +158,8 @@ QuantizeReport quantize_in_place(GraphModule& module, const QuantConfig& config,
     if (options.progress)
       options.progress(static_cast<int64_t>(i), static_cast<int64_t>(layers.size()), layers[i].info.name);
     if (entry.outcome != Outcome::kQuantized) continue;
-    weights[i] = pool.quantize(layers[i], *entry.config);
+    const auto found = given.find(layers[i].info.name);
+    weights[i] = pool.quantize(layers[i], *entry.config, found == given.end() ? nullptr : &found->second);
     entry.bytes_after = pool.weight(weights[i]).bytes();
   }
   std::vector<std::string> targets;
@@ -180,6 +196,24 @@ int64_t bytes_of_tensors(const TensorMap& tensors) {
     if (seen.emplace(memory, offset, tensor.nbytes()).second) sum += static_cast<int64_t>(tensor.nbytes());
   }
   return sum;
+}
+
+QuantizeReport quantize_keeping_levels(GraphModule& module, Int4Activations activations,
+                                       const QuantConfig& rest, const QuantizeOptions& options) {
+  constexpr int kGroup = 32;
+  const QuantConfig config = Int4WeightOnlyConfig{kGroup, /*symmetric=*/false, activations};
+  GivenWeights given;
+  module.mutable_graph();
+  for (const GraphLayer& layer : find_layers(module)) {
+    if (layer.info.kind != "linear" || layer.uses.empty() || layer.dtype != at::kFloat) continue;
+    const auto parts = try_levels(layer.matrix.to(at::kFloat).contiguous(), kGroup);
+    if (!parts) continue;
+    given.emplace(layer.info.name, GivenWeight{config,
+                                               {{"weight", pack_bits(parts->q, 4)},
+                                                {"scale", parts->scale},
+                                                {"zero_point", parts->zero_point}}});
+  }
+  return quantize_in_place(module, rest, options, given);
 }
 
 QuantizeReport quantize_(GraphModule& module, const QuantConfig& config, const QuantizeOptions& options) {

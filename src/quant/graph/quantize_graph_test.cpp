@@ -1,4 +1,6 @@
 // quantize_ on whole graphs: options, tied weights, what is kept, layers that are quantized already, errors.
+#include "quant/graph/quantize_graph.h"
+
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cosine_similarity.h>
 #include <ATen/ops/equal.h>
@@ -182,6 +184,47 @@ TEST(QuantizeGraph, SearchedScalesAreRecognisedAgainAsFarAsTheGraphTells) {
   EXPECT_EQ(again.count(Outcome::kQuantized), 0U);
   const QuantConfig zeros(Int4WeightOnlyConfig{.symmetric = false, .rounding = Int4Rounding::kSearch});
   message_of(ErrorCode::kInvalidArgument, [&] { quantize_(*module, zeros); });
+}
+
+/// 16 evenly spaced values in each group of 32.
+at::Tensor levels_of_four_bits(int64_t n, int64_t k) {
+  const at::Tensor integers = at::randint(16, {n, k / 32, 32}).to(at::kFloat);
+  return (integers * (at::rand({n, k / 32, 1}) * 0.02 + 0.001) + at::randn({n, k / 32, 1}) * 0.1)
+      .reshape({n, k});
+}
+
+TEST(QuantizeGraph, KeepsWeightsThatHaveLevels) {
+  const auto module = small_model();
+  at::manual_seed(3);
+  module->tensor("up.weight").copy_(levels_of_four_bits(96, 64));
+  module->tensor("down.weight").copy_(levels_of_four_bits(64, 96));
+  for (const char* name : {"words.weight", "head.weight"})  // what bfloat16 holds
+    module->tensor(name).copy_(module->tensor(name).to(at::kBFloat16));
+  const at::Tensor ids = at::randint(20, {3});
+  const at::Tensor expected = run_one(*module, ids);
+  const QuantizeReport report =
+      quantize_keeping_levels(*module, Int4Activations::kFloat, Bf16WeightOnlyConfig{}, {.embeddings = true});
+  EXPECT_THAT(outcomes(report), ElementsAre("words: Bf16WeightOnlyConfig", "up: Int4WeightOnlyConfig",
+                                            "down: Int4WeightOnlyConfig", "head: Bf16WeightOnlyConfig"));
+  EXPECT_TRUE(at::allclose(run_one(*module, ids), expected, 1e-4, 1e-4));
+
+  const auto rounded = small_model();  // the same weights in 4 bits once more: everything changes
+  at::manual_seed(3);
+  rounded->tensor("up.weight").copy_(levels_of_four_bits(96, 64));
+  rounded->tensor("down.weight").copy_(levels_of_four_bits(64, 96));
+  for (const char* name : {"words.weight", "head.weight"})
+    rounded->tensor(name).copy_(rounded->tensor(name).to(at::kBFloat16));
+  quantize_(*rounded, Int4WeightOnlyConfig{}, {.exclude = "head"});
+  EXPECT_FALSE(at::allclose(run_one(*rounded, ids), expected, 1e-2, 1e-2));
+}
+
+TEST(QuantizeGraph, OptionsReachLayersWithLevels) {
+  const auto module = small_model();
+  module->tensor("up.weight").copy_(levels_of_four_bits(96, 64));
+  const QuantizeReport report =
+      quantize_keeping_levels(*module, Int4Activations::kInt8, Int8WeightOnlyConfig{}, {.exclude = "up"});
+  EXPECT_EQ(layer_named(report, "up").outcome, Outcome::kKept);
+  EXPECT_EQ(layer_named(report, "down").config, QuantConfig(Int8WeightOnlyConfig{}));
 }
 
 TEST(QuantizeGraph, TiedLinearsShareOneQuantizedWeight) {

@@ -212,7 +212,7 @@ TEST(Operators, RefusePartsThatDoNotFit) {
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, scale, {}, {}, 32, false); }),
               testing::HasSubstr("scale must be"));
   EXPECT_THAT(refusal([&] { ops::int4_linear(x, bytes, groups, scale, {}, 32, false); }),
-              testing::HasSubstr("zero_point must be int8 of sizes [5, 2]"));
+              testing::HasSubstr("zero_point must be float32 of sizes [5, 2]"));
   EXPECT_THAT(refusal([&] { ops::fp8_linear(x, q.to(at::kFloat8_e4m3fn), groups, {}, false, true); }),
               testing::HasSubstr("scale must be float32 of sizes [1]"));
   EXPECT_THAT(refusal([&] { ops::intx_linear(x, bytes, groups, {}, {}, 9, 64, 32); }),

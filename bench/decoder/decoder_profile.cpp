@@ -19,6 +19,7 @@
 
 #include "archive/gguf/gguf.h"
 #include "decoder/compiled_decoder.h"
+#include "decoder/decoder_scheme.h"
 #include "decoder/gguf_weights.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
@@ -76,8 +77,7 @@ void run(const Settings& settings) {
   const int64_t context = settings.position + settings.tokens + 64;
   const auto module =
       halftone::capture_decoder(config, halftone::read_decoder_weights(file, config), context);
-  const halftone::QuantConfig scheme(settings.scheme);
-  if (!scheme.is_noquant()) halftone::quantize_decoder(*module, scheme);
+  halftone::DecoderScheme(settings.scheme).apply(*module);
   const auto compiled = halftone::compile(module, {.threads = threads});
   halftone::Session session(module, compiled);
   const int64_t end = settings.position + settings.tokens;

@@ -24,10 +24,4 @@ std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, Decode
   return capture(model, std::tuple(ids, at::arange(tokens), keep), options);
 }
 
-QuantizeReport quantize_decoder(GraphModule& module, const QuantConfig& scheme) {
-  QuantizeOptions options{.embeddings = true};
-  options.filter = [](const LayerInfo& layer) { return layer.name.find("rotary_") == std::string::npos; };
-  return quantize_(module, scheme, options);
-}
-
 }  // namespace halftone

@@ -5,7 +5,6 @@
 
 #include "decoder/model.h"
 #include "halftone/graph/graph_module.h"
-#include "halftone/quant/quantize.h"
 
 namespace halftone {
 
@@ -19,8 +18,5 @@ struct CompiledDecoder {
 /// DecoderModel::forward for any number of tokens and of places of the cache. The cache is state of the graph.
 std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights,
                                              int64_t context);
-
-/// Its linears and its embedding, but not the tables of rotary positions, which are read as an embedding is.
-QuantizeReport quantize_decoder(GraphModule& module, const QuantConfig& scheme);
 
 }  // namespace halftone

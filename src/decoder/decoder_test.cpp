@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/expect_error.h"
+#include "decoder/decoder_scheme.h"
 #include "decoder/sequence.h"
 #include "halftone/compile/compile.h"
 
@@ -165,7 +166,7 @@ TEST(Decoder, QuantizedStaysClose) {
       {"int8wo", 0.999}, {"int8dq", 0.998}, {"int4wo", 0.97}, {"bf16wo", 0.9999}};
   for (const auto& [scheme, cosine] : schemes) {
     const auto module = capture_decoder(config, weights, kContext);
-    const QuantizeReport report = quantize_decoder(*module, scheme);
+    const QuantizeReport report = DecoderScheme(scheme).apply(*module).value();
     EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2))
         << scheme;
     Sequence sequence({module, compile(module), kContext});

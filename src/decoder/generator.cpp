@@ -4,6 +4,7 @@
 
 #include "base/errors.h"
 #include "decoder/compiled_decoder.h"
+#include "decoder/decoder_scheme.h"
 #include "decoder/gguf_weights.h"
 #include "decoder/memory_needed.h"
 #include "decoder/sampler.h"
@@ -91,7 +92,7 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   const GgufReader file = GgufReader::open(path);
   DecoderConfig config = read_decoder_config(file, path);
   const int64_t context = context_of(config, options.context);
-  const QuantConfig scheme(options.scheme);
+  const DecoderScheme scheme(options.scheme);
   require_memory_for(file, config, context);
   auto state = std::make_shared<State>(State{config, {}, read_gguf_tokenizer(file, path), {}});
   if (state->tokenizer.id_bound() > config.vocabulary) {
@@ -103,7 +104,7 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   for (const GraphInput& input : module->graph().inputs()) {
     if (input.kind == InputKind::kParameter) info.parameters += module->tensor(input.target).numel();
   }
-  if (!scheme.is_noquant()) quantize_decoder(*module, scheme);
+  scheme.apply(*module);
   info.architecture = config.architecture;
   info.name = config.name;
   info.scheme = options.scheme;

@@ -97,6 +97,19 @@ class Eval(unittest.TestCase):
         self.assertGreater(costs["int8wo"], 1e-9)
         self.assertGreater(costs["int4wo"], 3 * costs["int8wo"])
 
+    def test_four_bits_of_a_file_are_kept(self):
+        for name in ("Q4_0", "Q4_1"):
+            kind = getattr(gguf.GGMLQuantizationType, name)
+            types = {key: kind for key, tensor in self.weights[0].items() if key.startswith("blk.") and tensor.dim() == 2 and tensor.shape[1] % 32 == 0}
+            self.assertGreater(len(types), 6 * tiny_llama.LAYERS - 1)
+            path = self.folder / f"{name}.gguf"
+            tiny_llama.write(path, self.weights[0], types=types)
+            kl = {scheme: self.report(path, "--scheme", scheme, "--reference", path)["reference"]["kl"]["value"]
+                  for scheme in ("file", "file-int8act", "bf16wo", "int4wo")}
+            self.assertLess(kl["file"], 2 * kl["bf16wo"], name)  # only what is not 4-bit changes, to bfloat16
+            self.assertLess(kl["file-int8act"], kl["int4wo"] / 10, name)
+            self.assertGreater(kl["int4wo"], 100 * kl["file"], name)
+
     def test_begin_of_text_stands_in_each_window(self):
         def with_begin(out):
             out.add_bos_token_id(tiny_llama.END)

@@ -97,8 +97,8 @@ void require_within(const char* option, double found, std::optional<double> limi
 }
 
 void eval(EvalRequest request, const CommonOptions& common, Console& console) {
-  parse_scheme_option([&] { return QuantConfig(request.decoder.scheme); });
-  parse_scheme_option([&] { return QuantConfig(request.reference_scheme); });
+  for (const std::string& scheme : {request.decoder.scheme, request.reference_scheme})
+    parse_scheme_option([&] { require_decoder_scheme(scheme); });
   if (request.max_kl && request.reference.empty())
     throw UsageError("--max-kl needs a --reference to compare with");
   const std::string text = read_text_file(request.text);

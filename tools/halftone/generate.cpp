@@ -88,7 +88,7 @@ void generate(GenerateRequest request, const CommonOptions& common, Console& con
   const std::string prompt = prompt_of(request);
   request.decoder.threads = common.threads;
   // Before the model is loaded, which takes seconds.
-  const QuantConfig scheme = parse_scheme_option([&] { return QuantConfig(request.decoder.scheme); });
+  parse_scheme_option([&] { require_decoder_scheme(request.decoder.scheme); });
   std::optional<Generator> generator;
   {
     std::optional<ProgressBar> bar;
@@ -101,8 +101,8 @@ void generate(GenerateRequest request, const CommonOptions& common, Console& con
   const DecoderInfo& info = generator->info();
   console.detail(fmt::format("{}: {} layers, {} parameters, {} as {}, {} for the KV cache of {} tokens",
                              info.name.empty() ? info.architecture : info.name, info.layers, info.parameters,
-                             describe_bytes(info.weight_bytes), scheme_name(scheme),
-                             describe_bytes(info.cache_bytes), info.context));
+                             describe_bytes(info.weight_bytes), info.scheme, describe_bytes(info.cache_bytes),
+                             info.context));
   if (!common.json) {
     request.generate.on_text = [&](std::string_view text) {
       console.result(text);

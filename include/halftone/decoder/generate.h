@@ -23,8 +23,9 @@
 namespace halftone {
 
 struct DecoderOptions {
-  /// Of the linears and of the embedding; any name that `halftone schemes` lists and that needs no data.
-  /// "noquant": float32, as the file's numbers are when they are unpacked.
+  /// Of the linears and of the embedding; any name that `halftone schemes` lists and that needs no data. "noquant":
+  /// float32, as the file's numbers are when they are unpacked. "file": 4-bit weights as they are in the file, others in
+  /// bfloat16; "file-int8act": the same with activations quantized to 8 bits.
   std::string scheme = "int8dq";
   /// Tokens that prompt and answer may have together: what the KV cache has room for. 0: as many as the model was
   /// trained for, at most 2048.
@@ -32,6 +33,9 @@ struct DecoderOptions {
   int threads = 0;  ///< of one sequence; 0: as many as torch has
   ProgressCallback progress;
 };
+
+/// Throws kInvalidArgument or kUnsupported, with the names that there are, unless DecoderOptions::scheme may be `name`.
+HALFTONE_API void require_decoder_scheme(const std::string& name);
 
 /// How a token is drawn. The steps are taken in this order, as in llama.cpp: repeat_penalty, top_k, top_p, min_p,
 /// temperature.

@@ -25,7 +25,7 @@ TAKERS = {
 }
 # Those that take several names in one call.
 SEVERAL = ("quantize --override", "tune --schemes", "tune --by-submodule", "autoquant --schemes", "bench --schemes")
-REASONS = ("halftone ptq MODEL", "halftone autoquant MODEL", "halftone tune", "halftone run --backend")
+REASONS = ("halftone generate MODEL", "halftone ptq MODEL", "halftone autoquant MODEL", "halftone tune", "halftone run --backend")
 
 
 def names_in(text):

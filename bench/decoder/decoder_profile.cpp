@@ -4,9 +4,7 @@
 //
 // --tokens: of one call; 1 is a token of an answer, 256 a piece of a prompt. --position: tokens that the cache holds before.
 #include <ATen/Parallel.h>
-#include <ATen/ops/arange.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/le.h>
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,10 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "archive/gguf/gguf.h"
 #include "decoder/compiled_decoder.h"
 #include "decoder/decoder_scheme.h"
-#include "decoder/gguf_weights.h"
+#include "decoder/decoder_source.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/profile.h"
@@ -72,18 +69,16 @@ std::string kernel_table(const halftone::Profile& profile, size_t max_rows) {
 
 void run(const Settings& settings) {
   const int threads = settings.threads > 0 ? settings.threads : at::get_num_threads();
-  const auto file = halftone::GgufReader::open(settings.model);
-  const halftone::DecoderConfig config = halftone::read_decoder_config(file, settings.model);
-  const int64_t context = settings.position + settings.tokens + 64;
+  const halftone::DecoderSource source = halftone::open_decoder_source(settings.model);
+  const int64_t end = settings.position + settings.tokens, context = end + 64;
   const auto module =
-      halftone::capture_decoder(config, halftone::read_decoder_weights(file, config), context);
+      halftone::capture_decoder(source.config, halftone::read_decoder_weights(*source.weights, source.config), context);
   halftone::DecoderScheme(settings.scheme).apply(*module);
   const auto compiled = halftone::compile(module, {.threads = threads});
+  const halftone::CompiledDecoder decoder{module, compiled, context,
+                                          source.config.has_window_within(context) ? source.config.window : 0};
   halftone::Session session(module, compiled);
-  const int64_t end = settings.position + settings.tokens;
-  const at::Tensor positions = at::arange(settings.position, end);
-  const std::vector<c10::IValue> inputs = {at::full({1, settings.tokens}, 7, at::kLong), positions,
-                                           at::arange(end) <= positions.unsqueeze(1)};
+  const auto inputs = decoder.inputs(at::full({1, settings.tokens}, 7, at::kLong), settings.position, end);
   session.run(inputs);
   const halftone::Profile profile =
       halftone::profile(session, *compiled, inputs, halftone::ProfileOptions{.runs = settings.runs});

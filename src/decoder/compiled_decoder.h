@@ -13,6 +13,10 @@ struct CompiledDecoder {
   std::shared_ptr<const GraphModule> module;  ///< DecoderModel::forward
   std::shared_ptr<const GraphExecutor> executor;
   int64_t context = 0;  ///< places of the cache
+  int64_t window = 0;   ///< of layers that take the fourth input; 0: there are none
+
+  /// The inputs of a call: tokens [1, t] that stand at first, first + 1, …, against so many places of the cache.
+  std::vector<c10::IValue> inputs(at::Tensor tokens, int64_t first, int64_t places) const;
 };
 
 /// DecoderModel::forward for any number of tokens and of places of the cache. The cache is state of the graph.

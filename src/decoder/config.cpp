@@ -1,111 +1,169 @@
+// The table of architectures, and what configs of GGUF files and of folders have in common.
 #include "decoder/config.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 
+#include "archive/bytes/text.h"
 #include "base/errors.h"
 
 namespace halftone {
 
 namespace {
 
-// Far above every published model of this family, far below what would overflow or take all memory for nothing.
-constexpr int64_t kMaxLayers = 1024;
-constexpr int64_t kMaxWidth = int64_t{1} << 17;
-constexpr int64_t kMaxVocabulary = int64_t{1} << 22;
-constexpr int64_t kMaxContext = int64_t{1} << 30;
+constexpr DecoderTraits kLlama;
+constexpr DecoderTraits kGemma1 = {.activation = DecoderActivation::kGeluTanh};
+constexpr DecoderTraits kGemma2 = {.activation = DecoderActivation::kGeluTanh, .norms_after = true};
+constexpr DecoderTraits kGemma3 = {
+    .activation = DecoderActivation::kGeluTanh, .head_norm = HeadNorm::kHead, .norms_after = true};
 
-class Reader {
- public:
-  Reader(const GgufReader& file, std::string path)
-      : file_(file), path_(std::move(path)), architecture_(file.get_string("general.architecture")) {
-    if (architecture_ != "llama") {
-      fail(ErrorCode::kUnsupported,
-           "{}: the architecture is \"{}\"; this version runs \"llama\" (Llama, SmolLM, TinyLlama, Mistral "
-           "without a "
-           "window)",
-           path_, architecture_);
-    }
-  }
-
-  DecoderConfig read() const {
-    DecoderConfig config;
-    config.file = path_;
-    config.architecture = architecture_;
-    if (file_.has("general.name")) config.name = file_.get_string("general.name");
-    if (file_.has("tokenizer.chat_template"))
-      config.chat_template = file_.get_string("tokenizer.chat_template");
-    config.layers = size("block_count", kMaxLayers);
-    config.width = size("embedding_length", kMaxWidth);
-    config.heads = size("attention.head_count", kMaxWidth);
-    config.kv_heads =
-        has("attention.head_count_kv") ? size("attention.head_count_kv", kMaxWidth) : config.heads;
-    config.hidden = size("feed_forward_length", kMaxWidth);
-    config.trained_context = size("context_length", kMaxContext);
-    const GgufTensor* table = file_.try_tensor("token_embd.weight");
-    if (table == nullptr) fail(ErrorCode::kCorruptFile, "{}: there is no tensor token_embd.weight", path_);
-    config.vocabulary = table->rows();
-    if (config.vocabulary < 1 || config.vocabulary > kMaxVocabulary)
-      fail(ErrorCode::kCorruptFile, "{}: token_embd.weight has {} rows", path_, config.vocabulary);
-    config.head_width =
-        has("attention.key_length") ? size("attention.key_length", kMaxWidth) : config.width / config.heads;
-    if (has("rope.freq_base")) config.rope_base = file_.get_number(key("rope.freq_base"));
-    config.norm_eps = file_.get_number(key("attention.layer_norm_rms_epsilon"));
-    check(config);
-    return config;
-  }
-
- private:
-  std::string key(std::string_view name) const { return fmt::format("{}.{}", architecture_, name); }
-  bool has(std::string_view name) const { return file_.has(key(name)); }
-
-  int64_t size(std::string_view name, int64_t max) const {
-    const int64_t value = file_.get_int(key(name));
-    if (value < 1 || value > max)
-      fail(ErrorCode::kCorruptFile, "{}: {} is {}, which is not from 1 to {}", path_, key(name), value, max);
-    return value;
-  }
-
-  void refuse(std::string_view name, std::string_view why) const {
-    fail(ErrorCode::kUnsupported, "{}: {}: {}", path_, key(name), why);
-  }
-
-  void check(const DecoderConfig& config) const {
-    if (config.heads % config.kv_heads != 0) {
-      fail(ErrorCode::kCorruptFile, "{}: {} heads cannot share {} heads of keys and values", path_,
-           config.heads, config.kv_heads);
-    }
-    if (!has("attention.key_length") && config.width % config.heads != 0)
-      fail(ErrorCode::kCorruptFile, "{}: {} heads do not divide a width of {}", path_, config.heads,
-           config.width);
-    if (config.head_width % 2 != 0)
-      fail(ErrorCode::kCorruptFile, "{}: heads of odd width {} cannot be rotated", path_, config.head_width);
-    if (!(config.rope_base > 1) || !std::isfinite(config.rope_base))
-      fail(ErrorCode::kCorruptFile, "{}: {} is {}", path_, key("rope.freq_base"), config.rope_base);
-    if (!(config.norm_eps > 0) || !(config.norm_eps < 1))
-      fail(ErrorCode::kCorruptFile, "{}: {} is {}", path_, key("attention.layer_norm_rms_epsilon"),
-           config.norm_eps);
-    if (has("attention.value_length") && size("attention.value_length", kMaxWidth) != config.head_width)
-      refuse("attention.value_length", "values of another width than keys");
-    if (has("rope.dimension_count") && size("rope.dimension_count", kMaxWidth) != config.head_width)
-      refuse("rope.dimension_count", "only a part of each head is rotated");
-    if (has("rope.scaling.type") && file_.get_string(key("rope.scaling.type")) != "none")
-      refuse("rope.scaling.type", "scaled rotary positions");
-    if (has("attention.sliding_window") &&
-        file_.get_int(key("attention.sliding_window")) < config.trained_context)
-      refuse("attention.sliding_window", "attention within a window");
-    if (has("expert_count") && file_.get_int(key("expert_count")) > 0)
-      refuse("expert_count", "a mixture of experts");
-  }
-
-  const GgufReader& file_;
-  std::string path_;
-  std::string architecture_;
+constexpr Architecture kArchitectures[] = {
+    {.gguf = "llama", .model_type = "llama", .traits = kLlama, .gguf_neighbour_pairs = true},
+    {.gguf = "", .model_type = "mistral", .traits = kLlama},
+    {.gguf = "qwen2", .model_type = "qwen2", .traits = {.qkv_bias = true}},
+    {.gguf = "qwen3", .model_type = "qwen3", .traits = {.head_norm = HeadNorm::kHead}},
+    {.gguf = "gemma",
+     .model_type = "gemma",
+     .traits = kGemma1,
+     .scales_embedding = true,
+     .norm_is_one_plus = true},
+    {.gguf = "gemma2",
+     .model_type = "gemma2",
+     .traits = kGemma2,
+     .scales_embedding = true,
+     .norm_is_one_plus = true,
+     .whole_every = 2},
+    {.gguf = "gemma3",
+     .model_type = "gemma3_text",
+     .traits = kGemma3,
+     .scales_embedding = true,
+     .norm_is_one_plus = true,
+     .whole_every = 6,
+     .local_rotary_base = 10000,
+     .rotary_base = 1000000},
+    {.gguf = "phi3", .model_type = "phi3", .traits = kLlama},
+    {.gguf = "olmo2",
+     .model_type = "olmo2",
+     .traits = {.head_norm = HeadNorm::kAllHeads, .norms_before = false, .norms_after = true}},
+    {.gguf = "granite", .model_type = "granite", .traits = kLlama, .gguf_neighbour_pairs = true},
+    {.gguf = "smollm3",
+     .model_type = "smollm3",
+     .traits = kLlama,
+     .gguf_neighbour_pairs = true,
+     .unturned_every = 4},
 };
+
+const Architecture& architecture_of(std::string_view Architecture::*member, std::string_view name,
+                                    const std::string& path) {
+  std::vector<std::string_view> known;
+  for (const Architecture& each : kArchitectures) {
+    if ((each.*member).empty()) continue;
+    if (each.*member == name) return each;
+    known.push_back(each.*member);
+  }
+  fail(ErrorCode::kUnsupported, "{}: the architecture is {}; this version runs {}", path, quote_text(name),
+       fmt::join(known, ", "));
+}
+
+[[noreturn]] void fail_config(const DecoderConfig& config, std::string_view what) {
+  fail(ErrorCode::kCorruptFile, "{}: {}", config.file, what);
+}
+
+void check_rotaries(const DecoderConfig& config) {
+  const int64_t width = config.turned_width();
+  if (config.head_width % 2 != 0)
+    fail_config(config, fmt::format("heads of odd width {} cannot be rotated", config.head_width));
+  if (width % 2 != 0 || width < 2 || width > config.head_width)
+    fail_config(config,
+                fmt::format("{} of the {} numbers of a head cannot be rotated", width, config.head_width));
+  for (const Rotary& rotary : config.rotaries) {
+    if (!(rotary.base > 1) || !std::isfinite(rotary.base))
+      fail_config(config, fmt::format("the base of rotary positions is {}", rotary.base));
+    if (!rotary.divisors.empty() && static_cast<int64_t>(rotary.divisors.size()) != width / 2)
+      fail_config(config, fmt::format("{} factors of rotary positions for {} pairs", rotary.divisors.size(),
+                                      width / 2));
+    for (const double divisor : rotary.divisors) {
+      if (!(divisor > 1e-6) || !(divisor < 1e6))
+        fail_config(config, fmt::format("a factor of rotary positions is {}", divisor));
+    }
+  }
+}
+
+void check_numbers(const DecoderConfig& config) {
+  if (!(config.norm_eps > 0) || !(config.norm_eps < 1))
+    fail_config(config, fmt::format("the epsilon of its norms is {}", config.norm_eps));
+  const std::pair<std::string_view, double> factors[] = {{"embeddings", config.embedding_scale},
+                                                         {"residuals", config.residual_scale},
+                                                         {"logits", config.logit_scale}};
+  for (const auto& [what, factor] : factors) {
+    if (!(factor > 0) || !(factor < 1e6))
+      fail_config(config, fmt::format("the factor of {} is {}", what, factor));
+  }
+  const std::pair<std::string_view, double> optional[] = {{"the factor of attention", config.attention_scale},
+                                                          {"the cap of attention", config.attention_cap},
+                                                          {"the cap of logits", config.logit_cap}};
+  for (const auto& [what, number] : optional) {  // 0: none
+    if (!(number >= 0) || !(number < 1e6)) fail_config(config, fmt::format("{} is {}", what, number));
+  }
+}
 
 }  // namespace
 
-DecoderConfig read_decoder_config(const GgufReader& file, const std::string& path) {
-  return Reader(file, path).read();
+bool DecoderConfig::has_window_within(int64_t context) const {
+  const bool some =
+      std::any_of(kinds.begin(), kinds.end(), [](const DecoderLayerKind& kind) { return kind.windowed; });
+  return some && window < context;
+}
+
+const Architecture& architecture_of_gguf(std::string_view name, const std::string& path) {
+  return architecture_of(&Architecture::gguf, name, path);
+}
+const Architecture& architecture_of_model_type(std::string_view name, const std::string& path) {
+  return architecture_of(&Architecture::model_type, name, path);
+}
+
+DecoderConfig config_for(const Architecture& architecture, const std::string& path) {
+  DecoderConfig config;
+  static_cast<DecoderTraits&>(config) = architecture.traits;
+  config.file = path;
+  config.rotaries[0].base = architecture.rotary_base;
+  return config;
+}
+
+void set_layer_kinds(const Architecture& architecture, DecoderConfig& config) {
+  const auto is_each = [](int64_t layer, int64_t every) { return every != 0 && (layer + 1) % every == 0; };
+  config.kinds.assign(static_cast<size_t>(config.layers), {});
+  for (int64_t i = 0; i < config.layers; ++i) {
+    DecoderLayerKind& kind = config.kinds[static_cast<size_t>(i)];
+    kind.windowed = config.window > 0 && !is_each(i, architecture.whole_every);
+    if (is_each(i, architecture.unturned_every)) kind.rotary = -1;
+  }
+}
+
+std::vector<double> linear_divisors(const DecoderConfig& config, double factor) {
+  return std::vector<double>(static_cast<size_t>(config.turned_width() / 2), factor);
+}
+
+int64_t checked_size(const DecoderConfig& config, std::string_view field, int64_t value, int64_t max) {
+  if (value < 1 || value > max)
+    fail_config(config, fmt::format("{} is {}, which is not from 1 to {}", field, value, max));
+  return value;
+}
+
+void check_decoder_config(const DecoderConfig& config) {
+  if (config.heads % config.kv_heads != 0)
+    fail_config(config, fmt::format("{} heads cannot share {} heads of keys and values", config.heads,
+                                    config.kv_heads));
+  for (const int64_t heads : {config.heads, config.kv_heads}) {
+    if (heads * config.head_width > kMaxDecoderWidth)
+      fail_config(config, fmt::format("{} heads of width {} are too wide", heads, config.head_width));
+  }
+  if (!config.kinds.empty() && static_cast<int64_t>(config.kinds.size()) != config.layers)
+    fail_config(config, fmt::format("kinds of {} layers, there are {}", config.kinds.size(), config.layers));
+  check_rotaries(config);
+  check_numbers(config);
 }
 
 }  // namespace halftone

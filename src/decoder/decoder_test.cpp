@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <numeric>
 #include <thread>
 
@@ -28,7 +29,7 @@ DecoderConfig config_of(int64_t layers = 3) {
   config.hidden = 80;
   config.vocabulary = 101;
   config.trained_context = kContext;
-  config.rope_base = 500;
+  config.rotaries[0].base = 500;
   return config;
 }
 
@@ -42,10 +43,27 @@ DecoderWeights weights_of(const DecoderConfig& config, bool tied) {
   if (!tied) weights.head = matrix(config.vocabulary, config.width);
   const int64_t queries = config.heads * config.head_width, keys = config.kv_heads * config.head_width;
   for (int64_t i = 0; i < config.layers; ++i) {
-    weights.layers.push_back({norm(), matrix(queries, config.width), matrix(keys, config.width),
-                              matrix(keys, config.width), matrix(config.width, queries), norm(),
-                              matrix(config.hidden, config.width), matrix(config.hidden, config.width),
-                              matrix(config.width, config.hidden)});
+    const auto linear = [&](int64_t rows, int64_t columns, bool bias) {
+      return LinearWeights{matrix(rows, columns), bias ? at::randn({rows}) : at::Tensor()};
+    };
+    const auto norm_if = [&](bool there) { return there ? norm() : at::Tensor(); };
+    const auto head_norm = [&](int64_t all) {
+      if (config.head_norm == HeadNorm::kNone) return at::Tensor();
+      return at::rand({config.head_norm == HeadNorm::kHead ? config.head_width : all}) + 0.5;
+    };
+    weights.layers.push_back({.attention_norm = norm_if(config.norms_before),
+                              .feed_forward_norm = norm_if(config.norms_before),
+                              .attention_after_norm = norm_if(config.norms_after),
+                              .feed_forward_after_norm = norm_if(config.norms_after),
+                              .query = linear(queries, config.width, config.qkv_bias),
+                              .key = linear(keys, config.width, config.qkv_bias),
+                              .value = linear(keys, config.width, config.qkv_bias),
+                              .attention_output = linear(config.width, queries, config.output_bias),
+                              .query_norm = head_norm(queries),
+                              .key_norm = head_norm(keys),
+                              .gate = linear(config.hidden, config.width, config.forward_bias),
+                              .up = linear(config.hidden, config.width, config.forward_bias),
+                              .down = linear(config.width, config.hidden, config.forward_bias)});
   }
   return weights;
 }
@@ -70,22 +88,26 @@ at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights,
                      const std::vector<int64_t>& tokens) {
   const auto t = static_cast<int64_t>(tokens.size());
   at::Tensor x = weights.embedding.index_select(0, at::tensor(tokens));
-  for (const DecoderLayerWeights& layer : weights.layers) {
+  for (size_t i = 0; i < weights.layers.size(); ++i) {
+    const DecoderLayerWeights& layer = weights.layers[i];
     const at::Tensor n = normed(x, layer.attention_norm, config.norm_eps);
-    const at::Tensor q =
-        rotated(at::mm(n, layer.query.t()).view({t, config.heads, config.head_width}), config.rope_base);
+    const at::Tensor q = rotated(at::mm(n, layer.query.weight.t()).view({t, config.heads, config.head_width}),
+                                 config.rotaries[0].base);
     const int64_t group = config.heads / config.kv_heads;
-    at::Tensor k =
-        rotated(at::mm(n, layer.key.t()).view({t, config.kv_heads, config.head_width}), config.rope_base);
-    at::Tensor v = at::mm(n, layer.value.t()).view({t, config.kv_heads, config.head_width});
+    at::Tensor k = rotated(at::mm(n, layer.key.weight.t()).view({t, config.kv_heads, config.head_width}),
+                           config.rotaries[0].base);
+    at::Tensor v = at::mm(n, layer.value.weight.t()).view({t, config.kv_heads, config.head_width});
     k = k.repeat_interleave(group, 1).transpose(0, 1);
     v = v.repeat_interleave(group, 1).transpose(0, 1);
     at::Tensor scores = at::bmm(q.transpose(0, 1), k.transpose(1, 2)) / std::sqrt(config.head_width);
     scores = scores + at::full({t, t}, -INFINITY).triu(1);
+    if (config.kind_of(static_cast<int64_t>(i)).windowed)
+      scores = scores + at::full({t, t}, -INFINITY).tril(-config.window);
     const at::Tensor y = at::bmm(at::softmax(scores, -1), v).transpose(0, 1).reshape({t, -1});
-    x = x + at::mm(y, layer.attention_output.t());
+    x = x + at::mm(y, layer.attention_output.weight.t());
     const at::Tensor f = normed(x, layer.feed_forward_norm, config.norm_eps);
-    x = x + at::mm(at::silu(at::mm(f, layer.gate.t())) * at::mm(f, layer.up.t()), layer.down.t());
+    x = x + at::mm(at::silu(at::mm(f, layer.gate.weight.t())) * at::mm(f, layer.up.weight.t()),
+                   layer.down.weight.t());
   }
   const at::Tensor head = weights.head.defined() ? weights.head : weights.embedding;
   return at::mm(normed(x, weights.norm, config.norm_eps), head.t());
@@ -93,7 +115,7 @@ at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights,
 
 CompiledDecoder compiled(const DecoderConfig& config, const DecoderWeights& weights, int threads = 0) {
   const auto module = capture_decoder(config, weights, kContext);
-  return {module, compile(module, {.threads = threads}), kContext};
+  return {module, compile(module, {.threads = threads}), kContext, config.window};
 }
 
 std::vector<int64_t> random_tokens(const DecoderConfig& config, int64_t count) {
@@ -142,18 +164,67 @@ TEST(Decoder, PromptsInPiecesOfAnyLength) {
   }
 }
 
+TEST(Decoder, WindowsAcrossChunks) {
+  for (const int64_t window : {1, 70}) {
+    DecoderConfig config = config_of();
+    config.window = window;
+    config.kinds = {{.windowed = true}, {}, {.windowed = true}};
+    const DecoderWeights weights = weights_of(config, true);
+    const std::vector<int64_t> tokens = random_tokens(config, 390);
+    const at::Tensor expected = reference(config, weights, tokens);
+    Sequence sequence(compiled(config, weights, /*threads=*/1));
+    int64_t at = 0;
+    for (const int64_t length : {100, 1, 280, 1, 8}) {
+      const at::Tensor logits =
+          sequence.feed(std::span(tokens).subspan(static_cast<size_t>(at), static_cast<size_t>(length)));
+      at += length;
+      expect_near(logits, expected[at - 1], std::to_string(at) + " tokens, window " + std::to_string(window));
+    }
+  }
+}
+
+/// What the architectures of config.cpp differ in, each alone and some together.
+std::map<std::string, DecoderConfig> variants() {
+  std::map<std::string, DecoderConfig> variants;
+  const auto variant = [&](const std::string& name) -> DecoderConfig& {
+    return variants[name] = config_of(2);
+  };
+  variant("llama");
+  variant("qwen2").qkv_bias = true;
+  variant("qwen3").head_norm = HeadNorm::kHead;
+  DecoderConfig& olmo2 = variant("olmo2");
+  olmo2.head_norm = HeadNorm::kAllHeads;
+  olmo2.norms_before = false;
+  olmo2.norms_after = true;
+  DecoderConfig& gemma3 = variant("gemma3");
+  gemma3.head_norm = HeadNorm::kHead;
+  gemma3.norms_after = true;
+  gemma3.activation = DecoderActivation::kGeluTanh;
+  gemma3.window = 5;
+  gemma3.kinds = {{.windowed = true, .rotary = 1}, {}};
+  gemma3.rotaries.push_back({700, {}});
+  DecoderConfig& mistral = variant("mistral");
+  mistral.window = 5;
+  mistral.kinds = {{.windowed = true}, {.windowed = true}};
+  variant("smollm3").kinds = {{}, {.rotary = -1}};
+  DecoderConfig& biased = variant("biases everywhere");
+  biased.qkv_bias = biased.output_bias = biased.forward_bias = true;
+  return variants;
+}
+
 TEST(Decoder, EveryStepIsNativeAndTheCacheIsWrittenInPlace) {
-  const DecoderConfig config = config_of();
-  const auto module = capture_decoder(config, weights_of(config, true), kContext);
-  for (const int64_t tokens : {1, 7}) {
-    const at::Tensor keep = at::ones({tokens, 64}, at::kBool);
-    const auto report =
-        compile(module)->report({at::zeros({1, tokens}, at::kLong), at::arange(tokens), keep});
-    EXPECT_EQ(report.interpreted, "");
-    EXPECT_THAT(report.left_to_aten, testing::IsEmpty());
-    int64_t in_place = 0;
-    for (const StepReport& step : report.steps) in_place += step.kernel == "index_copy_in_place" ? 1 : 0;
-    EXPECT_EQ(in_place, 2 * config.layers);
+  for (const auto& [name, config] : variants()) {
+    CompiledDecoder decoder{capture_decoder(config, weights_of(config, true), kContext), nullptr, kContext,
+                            config.window};
+    for (const int64_t tokens : {1, 7}) {
+      const auto report = compile(decoder.module, {.threads = 1})
+                              ->report(decoder.inputs(at::zeros({1, tokens}, at::kLong), 30, 64));
+      EXPECT_EQ(report.interpreted, "") << name;
+      EXPECT_THAT(report.left_to_aten, testing::IsEmpty()) << name;
+      int64_t in_place = 0;
+      for (const StepReport& step : report.steps) in_place += step.kernel == "index_copy_in_place" ? 1 : 0;
+      EXPECT_EQ(in_place, 2 * config.layers) << name;
+    }
   }
 }
 
@@ -169,7 +240,7 @@ TEST(Decoder, QuantizedStaysClose) {
     const QuantizeReport report = DecoderScheme(scheme).apply(*module).value();
     EXPECT_EQ(report.count(LayerReport::Outcome::kQuantized), static_cast<size_t>(7 * config.layers + 2))
         << scheme;
-    Sequence sequence({module, compile(module), kContext});
+    Sequence sequence({module, compile(module), kContext, 0});
     const at::Tensor logits = sequence.feed(tokens).flatten();
     EXPECT_GT(at::cosine_similarity(logits, expected, 0).item<double>(), cosine) << scheme;
   }

@@ -5,12 +5,11 @@
 #include "base/errors.h"
 #include "decoder/compiled_decoder.h"
 #include "decoder/decoder_scheme.h"
-#include "decoder/gguf_weights.h"
+#include "decoder/decoder_source.h"
 #include "decoder/memory_needed.h"
 #include "decoder/sampler.h"
 #include "decoder/sequence.h"
 #include "decoder/stop_text.h"
-#include "decoder/vocabulary.h"
 #include "halftone/compile/compile.h"
 #include "halftone/decoder/generate.h"
 
@@ -89,17 +88,18 @@ const std::string& Generator::chat_template() const {
 }
 
 Generator Generator::open(const std::string& path, const DecoderOptions& options) {
-  const GgufReader file = GgufReader::open(path);
-  DecoderConfig config = read_decoder_config(file, path);
+  const DecoderSource source = open_decoder_source(path);
+  const DecoderConfig& config = source.config;
   const int64_t context = context_of(config, options.context);
   const DecoderScheme scheme(options.scheme);
-  require_memory_for(file, config, context);
-  auto state = std::make_shared<State>(State{config, {}, read_gguf_tokenizer(file, path), {}});
+  require_memory_for(*source.weights, config, context);
+  auto state = std::make_shared<State>(State{config, {}, source.tokenizer, {}});
   if (state->tokenizer.id_bound() > config.vocabulary) {
     fail(ErrorCode::kCorruptFile, "{}: the tokenizer has ids up to {}, the model {} tokens", path,
          state->tokenizer.id_bound() - 1, config.vocabulary);
   }
-  const auto module = capture_decoder(config, read_decoder_weights(file, config, options.progress), context);
+  const auto module =
+      capture_decoder(config, read_decoder_weights(*source.weights, config, options.progress), context);
   DecoderInfo& info = state->info;
   for (const GraphInput& input : module->graph().inputs()) {
     if (input.kind == InputKind::kParameter) info.parameters += module->tensor(input.target).numel();
@@ -117,7 +117,8 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   info.context = context;
   info.weight_bytes = bytes_of(*module);
   info.cache_bytes = config.cache_values(context) * static_cast<int64_t>(sizeof(float));
-  state->decoder = {module, compile(module, {.threads = options.threads}), context};
+  state->decoder = {module, compile(module, {.threads = options.threads}), context,
+                    config.has_window_within(context) ? config.window : 0};
   return Generator(std::move(state));
 }
 
@@ -146,7 +147,7 @@ GeneratedText Generator::generate(std::string_view prompt, const GenerateOptions
     result.tokens.push_back(token);
     tokens.push_back(token);
     if (options.logprobs) result.logprobs.push_back(log_probability(row, token));
-    if (state_->tokenizer.eos_id() == token) {
+    if (state_->tokenizer.eos_id() == token || state_->config.ends(token)) {
       result.stop_reason = StopReason::kEndOfText;
       break;
     }

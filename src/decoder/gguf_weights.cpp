@@ -1,110 +1,57 @@
-#include "decoder/gguf_weights.h"
-
+// Weights from a GGUF file.
 #include <ATen/ops/empty.h>
-#include <fmt/ranges.h>
 
-#include <set>
-
+#include "base/checked.h"
 #include "base/errors.h"
+#include "decoder/weight_source.h"
 
 namespace halftone {
 
 namespace {
 
-class WeightReader {
+class GgufWeights final : public WeightSource {
  public:
-  WeightReader(const GgufReader& file, const DecoderConfig& config, const ProgressCallback& progress)
-      : file_(file), config_(config), progress_(progress) {}
+  explicit GgufWeights(GgufReader file) : file_(std::move(file)) {}
 
-  DecoderWeights read() {
-    const int64_t queries = config_.heads * config_.head_width, keys = config_.kv_heads * config_.head_width;
-    DecoderWeights weights;
-    // Names and shapes first: reading takes seconds.
-    for (const bool only_look : {true, false}) {
-      only_look_ = only_look;
-      weights.layers.clear();
-      weights.embedding = tensor("token_embd.weight", {config_.vocabulary, config_.width});
-      weights.norm = tensor("output_norm.weight", {config_.width});
-      if (file_.try_tensor("output.weight") != nullptr)
-        weights.head = tensor("output.weight", {config_.vocabulary, config_.width});
-      for (int64_t i = 0; i < config_.layers; ++i) {
-        const auto of = [&](std::string_view part, std::vector<int64_t> shape) {
-          return tensor(fmt::format("blk.{}.{}.weight", i, part), std::move(shape));
-        };
-        weights.layers.push_back({
-            .attention_norm = of("attn_norm", {config_.width}),
-            .query = in_halves(of("attn_q", {queries, config_.width}), config_.heads),
-            .key = in_halves(of("attn_k", {keys, config_.width}), config_.kv_heads),
-            .value = of("attn_v", {keys, config_.width}),
-            .attention_output = of("attn_output", {config_.width, queries}),
-            .feed_forward_norm = of("ffn_norm", {config_.width}),
-            .gate = of("ffn_gate", {config_.hidden, config_.width}),
-            .up = of("ffn_up", {config_.hidden, config_.width}),
-            .down = of("ffn_down", {config_.width, config_.hidden}),
-        });
-        if (problems_.size() > kMaxProblems) break;
-      }
-      if (only_look) require_all();
-    }
-    return weights;
+  std::string name_of(std::string_view part, std::string_view kind, int64_t layer) const override {
+    if (part == "ffn_gate_up") part = "ffn_up";  // its width tells them apart
+    return layer < 0 ? fmt::format("{}.{}", part, kind) : fmt::format("blk.{}.{}.{}", layer, part, kind);
   }
 
- private:
-  static constexpr size_t kMaxProblems = 20;
+  std::optional<std::vector<int64_t>> try_shape(const std::string& name) const override {
+    const GgufTensor* tensor = file_.try_tensor(name);
+    return tensor == nullptr ? std::nullopt : std::optional(tensor->shape());
+  }
 
-  at::Tensor tensor(const std::string& name, const std::vector<int64_t>& shape) {
-    const GgufTensor* found = file_.try_tensor(name);
-    if (only_look_) {
-      if (found == nullptr) {
-        problems_.push_back(name + " is missing");
-      } else if (found->shape() != shape) {
-        problems_.push_back(fmt::format("{} is [{}], not [{}]", name, fmt::join(found->shape(), ", "),
-                                        fmt::join(shape, ", ")));
-      }
-      used_.insert(name);
-      return {};
-    }
-    at::Tensor values = at::empty(shape, at::kFloat);
-    file_.read_rows(*found, 0, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
-    if (progress_) progress_(++done_, static_cast<int64_t>(used_.size()), name);
+  at::Tensor read(const std::string& name) const override {
+    const GgufTensor* tensor = required(file_.try_tensor(name), name);
+    at::Tensor values = at::empty(tensor->shape(), at::kFloat);
+    file_.read_rows(*tensor, 0, {values.mutable_data_ptr<float>(), static_cast<size_t>(values.numel())});
     return values;
   }
 
-  /// GGUF has the pairs that are rotated together next to each other: rows 0, 1, 2, 3, … of a head; the model wants the
-  /// first of each pair in one half and the second in the other: 0, 2, …, 1, 3, ….
-  at::Tensor in_halves(const at::Tensor& rows, int64_t heads) const {
-    if (only_look_) return {};
-    const int64_t pairs = config_.head_width / 2;
-    return rows.view({heads, pairs, 2, config_.width}).transpose(1, 2).reshape(rows.sizes());
-  }
-
-  void require_all() {
-    for (const GgufTensor& each : file_.tensors()) {
-      if (!used_.contains(std::string(each.name)))
-        problems_.push_back(fmt::format("{} is not known in this architecture", each.name));
+  std::vector<std::string> names() const override {
+    std::vector<std::string> names;
+    for (const GgufTensor& tensor : file_.tensors()) {
+      if (tensor.name != "rope_freqs.weight") names.emplace_back(tensor.name);  // read with the config
     }
-    if (problems_.empty()) return;
-    const size_t more = problems_.size() > kMaxProblems ? problems_.size() - kMaxProblems : 0;
-    problems_.resize(problems_.size() - more);
-    fail(ErrorCode::kCorruptFile, "{}: the tensors do not fit a {} of {} layers: {}{}", config_.file,
-         config_.architecture, config_.layers, fmt::join(problems_, "; "),
-         more > 0 ? fmt::format("; and {} more", more) : "");
+    return names;
   }
 
-  const GgufReader& file_;
-  const DecoderConfig& config_;
-  const ProgressCallback& progress_;
-  bool only_look_ = true;
-  std::set<std::string> used_;
-  std::vector<std::string> problems_;
-  int64_t done_ = 0;
+  std::optional<int64_t> values() const override {
+    std::optional<int64_t> sum = 0;
+    for (const GgufTensor& tensor : file_.tensors()) sum = sum ? checked_add(*sum, tensor.values) : sum;
+    return sum;
+  }
+
+ private:
+  GgufReader file_;
 };
 
 }  // namespace
 
-DecoderWeights read_decoder_weights(const GgufReader& file, const DecoderConfig& config,
-                                    const ProgressCallback& progress) {
-  return WeightReader(file, config, progress).read();
+std::unique_ptr<WeightSource> gguf_weights(GgufReader file) {
+  return std::make_unique<GgufWeights>(std::move(file));
 }
 
 }  // namespace halftone

@@ -27,7 +27,7 @@ int64_t free_bytes() {
 
 }  // namespace
 
-void require_memory_for(const GgufReader& file, const DecoderConfig& config, int64_t context) {
+void require_memory_for(const WeightSource& weights, const DecoderConfig& config, int64_t context) {
   constexpr int64_t kFloat = sizeof(float);
   std::optional<int64_t> needed = 0;
   const auto add = [&](std::optional<int64_t> values) {
@@ -35,7 +35,7 @@ void require_memory_for(const GgufReader& file, const DecoderConfig& config, int
     needed = needed && bytes ? checked_add(*needed, *bytes) : std::nullopt;
   };
   // Unpacked, before they are quantized; twice the cache: the module's own and a sequence's.
-  for (const GgufTensor& tensor : file.tensors()) add(tensor.values);
+  add(weights.values());
   const int64_t factors[] = {4, config.layers, config.kv_heads, config.head_width, context};
   add(checked_product(std::span<const int64_t>(factors)));
   const int64_t available = free_bytes();
@@ -44,7 +44,7 @@ void require_memory_for(const GgufReader& file, const DecoderConfig& config, int
        "{}: loading takes {} of memory ({} tensors as float32, and a KV cache of {} tokens), {} are free: "
        "choose a "
        "smaller context or model",
-       config.file, needed ? describe_bytes(*needed) : "far too much", file.tensors().size(), context,
+       config.file, needed ? describe_bytes(*needed) : "far too much", weights.names().size(), context,
        describe_bytes(available));
 }
 

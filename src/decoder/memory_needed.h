@@ -2,10 +2,11 @@
 #pragma once
 
 #include "decoder/config.h"
+#include "decoder/weight_source.h"
 
 namespace halftone {
 
 /// kInvalidArgument, with both figures and what makes the model smaller, if loading takes more memory than is free.
-void require_memory_for(const GgufReader& file, const DecoderConfig& config, int64_t context);
+void require_memory_for(const WeightSource& weights, const DecoderConfig& config, int64_t context);
 
 }  // namespace halftone

@@ -1,6 +1,5 @@
 #include "decoder/sequence.h"
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
 
 #include <algorithm>
@@ -19,17 +18,6 @@ int64_t places_for(int64_t tokens, int64_t context) {
   while (places < tokens && places < kStep) places *= 2;
   if (places < tokens) places = (tokens + kStep - 1) / kStep * kStep;
   return std::min(places, context);
-}
-
-/// Row i: places 0 to first + i.
-at::Tensor causal_mask(int64_t first, int64_t tokens, int64_t places) {
-  at::Tensor keep = at::empty({tokens, places}, at::kBool);
-  bool* row = keep.mutable_data_ptr<bool>();
-  for (int64_t i = 0; i < tokens; ++i, row += places) {
-    std::fill(row, row + first + i + 1, true);
-    std::fill(row + first + i + 1, row + places, false);
-  }
-  return keep;
 }
 
 }  // namespace
@@ -56,9 +44,8 @@ at::Tensor Sequence::feed_chunk(std::span<const int64_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   at::Tensor ids = at::empty({1, count}, at::kLong);
   std::copy(tokens.begin(), tokens.end(), ids.mutable_data_ptr<int64_t>());
-  const at::Tensor positions = at::arange(size_, size_ + count);
-  const at::Tensor keep = causal_mask(size_, count, places_for(size_ + count, decoder_.context));
-  const at::Tensor logits = session_.run({ids, positions, keep})[0].toTensor();
+  const int64_t places = places_for(size_ + count, decoder_.context);
+  const at::Tensor logits = session_.run(decoder_.inputs(ids, size_, places))[0].toTensor();
   size_ += count;
   return logits;
 }

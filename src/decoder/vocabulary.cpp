@@ -44,4 +44,17 @@ Tokenizer read_gguf_tokenizer(const GgufReader& file, const std::string& path) {
   return Tokenizer(gguf_tokenizer_spec(vocabulary));
 }
 
+Tokenizer read_folder_tokenizer(const ModelFolder& folder, const FolderVocabulary& vocabulary) {
+  if (!folder.has("tokenizer.json")) {
+    fail(ErrorCode::kNotFound, "{}: there is no tokenizer.json{}", folder.path(),
+         folder.has("tokenizer.model") ? "; tokenizer.model is not read: save the tokenizer with transformers"
+                                       : "");
+  }
+  TokenizerSpec spec = parse_tokenizer_json(folder.text("tokenizer.json"), folder.path_of("tokenizer.json"));
+  std::erase_if(spec.added_tokens, [&](const AddedToken& token) { return token.id >= vocabulary.rows; });
+  if (!vocabulary.begin_ids.empty()) spec.bos_id = vocabulary.begin_ids.front();
+  if (!vocabulary.end_ids.empty()) spec.eos_id = vocabulary.end_ids.front();
+  return Tokenizer(std::move(spec));
+}
+
 }  // namespace halftone

@@ -150,7 +150,9 @@ class Generate(unittest.TestCase):
             changed("scaled", metadata=lambda out: out.add_rope_scaling_type(gguf.RopeScalingType.YARN)): ["rope.scaling.type"],
             changed("experts", metadata=lambda out: out.add_expert_count(8)): ["expert_count"],
             changed("key_length", metadata=lambda out: out.add_uint32("llama.attention.key_length", 2)): ["rope.dimension_count"],
-            changed("window", metadata=lambda out: out.add_sliding_window(16)): ["sliding_window"],
+            changed("window", metadata=lambda out: out.add_sliding_window(1 << 31)): ["sliding_window"],
+            changed("longrope", weights={"rope_factors_long": torch.ones(4)}): ["rope_factors_long.weight", "longrope"],
+            changed("factors", weights={"rope_freqs": torch.ones(5)}): ["rope_freqs.weight"],
         }
         for path, words in files.items():
             with self.subTest(path.name):

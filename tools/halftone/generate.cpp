@@ -21,13 +21,13 @@ namespace halftone::cli {
 namespace {
 
 constexpr const char* kGenerateDescription =
-    "Continue a text with a language model from a GGUF file\n\n"
+    "Continue a text with a language model from a GGUF file or a folder\n\n"
     "The model's weights are made low-bit with --scheme, compiled, and run with a KV cache. The answer\n"
     "goes to stdout as it comes. Without --prompt the prompt is read from stdin. Each option may be set\n"
     "by an environment variable too: HALFTONE_TEMP=0 is --temp 0.";
 constexpr const char* kGenerateExamples = R"(Examples:
   halftone generate model.gguf -p "The house stood at the end of" -n 64
-  halftone generate model.gguf -p "Once upon a time" --temp 0 --scheme int8wo
+  halftone generate Qwen3-0.6B/ -p "Once upon a time" --temp 0 --scheme int8wo
   cat story.txt | halftone generate model.gguf --json --logprobs)";
 
 struct GenerateRequest {
@@ -154,7 +154,12 @@ void add_generate(CLI::App& app, CommandLine& line) {
   auto request = std::make_shared<GenerateRequest>();
   CLI::App* command = app.add_subcommand("generate", kGenerateDescription);
   command->footer(kGenerateExamples);
-  auto* model = command->add_option("MODEL", request->model, "The model: a .gguf file")->type_name("");
+  auto* model =
+      command
+          ->add_option(
+              "MODEL", request->model,
+              "The model: a .gguf file, or a folder with\nconfig.json, tokenizer.json and .safetensors files")
+          ->type_name("");
   with_variable(
       command->add_option("-m,--model", request->named_model, "The same, as llama.cpp's programs take it")
           ->type_name("F.gguf")

@@ -1,4 +1,4 @@
-// Text from a decoder: a language model in a GGUF file, made low-bit and compiled, with a KV cache.
+// Text from a decoder: a language model in a GGUF file or a folder of Hugging Face's form, made low-bit and compiled, with a KV cache.
 //
 //   const auto generator = halftone::Generator::open("model.gguf");
 //   generator.generate("The house stood", {.max_tokens = 64, .on_text = [](std::string_view text) {
@@ -95,7 +95,8 @@ struct DecoderInfo {
 /// would give alone.
 class HALFTONE_API Generator {
  public:
-  /// Throws halftone::Error: kCorruptFile for a damaged file, kUnsupported for an architecture, tokenizer or tensor type
+  /// A GGUF file, or a folder with config.json, tokenizer.json and safetensors files. docs/generate.md says which
+  /// architectures run. Throws halftone::Error: kNotFound for a file that is missing, kCorruptFile for a damaged file, kUnsupported for an architecture, tokenizer or tensor type
   /// that this version does not run, with its name.
   static Generator open(const std::string& path, const DecoderOptions& options = {});
 

@@ -56,11 +56,18 @@ at::Tensor Sequence::feed_chunk(std::span<const int64_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   at::Tensor ids = at::empty({1, count}, at::kLong);
   std::copy(tokens.begin(), tokens.end(), ids.mutable_data_ptr<int64_t>());
-  const at::Tensor positions = at::arange(size_, size_ + count);
-  const at::Tensor keep = causal_mask(size_, count, places_for(size_ + count, decoder_.context));
+  const at::Tensor positions = at::arange(size(), size() + count);
+  const at::Tensor keep = causal_mask(size(), count, places_for(size() + count, decoder_.context));
   const at::Tensor logits = session_.run({ids, positions, keep})[0].toTensor();
-  size_ += count;
+  // Only now: a call that failed may have written places behind the last token, which the next call writes again.
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
+}
+
+void Sequence::truncate(int64_t size) {
+  if (size < 0 || size > this->size())
+    fail(ErrorCode::kInvalidArgument, "a sequence of {} tokens cannot be cut to {}", this->size(), size);
+  tokens_.resize(static_cast<size_t>(size));  // the places behind are masked until they are written again
 }
 
 }  // namespace halftone

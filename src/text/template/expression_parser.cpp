@@ -1,5 +1,6 @@
 #include "text/template/expression_parser.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace halftone::jinja {
@@ -46,13 +47,6 @@ void ExpressionParser::add(Expression& to, ExpressionPtr part) const {
                     fmt::format("an expression nested deeper than {}", kMaxDepth));
 }
 
-ExpressionPtr ExpressionParser::binary(ExpressionPtr left, const Token& op, ExpressionPtr right) const {
-  ExpressionPtr node = make(ExpressionKind::kBinary, op.line, op.text);
-  add(*node, std::move(left));
-  add(*node, std::move(right));
-  return node;
-}
-
 ExpressionPtr ExpressionParser::expression() {
   const DeeperParse deeper(depth_, tokens_);
   ExpressionPtr value = any_of();
@@ -84,22 +78,40 @@ ExpressionPtr ExpressionParser::tuple(bool with_condition, bool in_parentheses) 
   return std::move(node->parts.front());
 }
 
-ExpressionPtr ExpressionParser::any_of() {
-  ExpressionPtr first = all_of();
-  if (!tokens_.is_name("or")) return first;
-  ExpressionPtr node = make(ExpressionKind::kOr, tokens_.current().line);
+/// operand separator operand …: one node for all of them, or the operand alone.
+ExpressionPtr ExpressionParser::chain(ExpressionKind kind, std::string_view separator, Operand operand) {
+  const auto skip = [&] { return tokens_.skip_name(separator) || tokens_.skip_operator(separator); };
+  const int line = tokens_.current().line;
+  ExpressionPtr first = (this->*operand)();
+  if (!skip()) return first;
+  ExpressionPtr node = make(kind, line);
   add(*node, std::move(first));
-  while (tokens_.skip_name("or")) add(*node, all_of());
+  do {
+    add(*node, (this->*operand)());
+  } while (skip());
   return node;
 }
 
+/// operand operator operand …: from the left.
+ExpressionPtr ExpressionParser::from_left(std::initializer_list<std::string_view> operators,
+                                          Operand operand) {
+  ExpressionPtr value = (this->*operand)();
+  while (std::any_of(operators.begin(), operators.end(),
+                     [&](std::string_view each) { return tokens_.is_operator(each); })) {
+    const Token op = tokens_.next();
+    ExpressionPtr node = make(ExpressionKind::kBinary, op.line, op.text);
+    add(*node, std::move(value));
+    add(*node, (this->*operand)());
+    value = std::move(node);
+  }
+  return value;
+}
+
+ExpressionPtr ExpressionParser::any_of() {
+  return chain(ExpressionKind::kOr, "or", &ExpressionParser::all_of);
+}
 ExpressionPtr ExpressionParser::all_of() {
-  ExpressionPtr first = negation();
-  if (!tokens_.is_name("and")) return first;
-  ExpressionPtr node = make(ExpressionKind::kAnd, tokens_.current().line);
-  add(*node, std::move(first));
-  while (tokens_.skip_name("and")) add(*node, negation());
-  return node;
+  return chain(ExpressionKind::kAnd, "and", &ExpressionParser::negation);
 }
 
 ExpressionPtr ExpressionParser::negation() {
@@ -136,54 +148,33 @@ ExpressionPtr ExpressionParser::comparison() {
 }
 
 ExpressionPtr ExpressionParser::sum() {
-  ExpressionPtr value = join();
-  while (tokens_.is_operator("+") || tokens_.is_operator("-")) {
-    const Token op = tokens_.next();
-    value = binary(std::move(value), op, join());
-  }
-  return value;
+  return from_left({"+", "-"}, &ExpressionParser::join);
 }
-
 ExpressionPtr ExpressionParser::join() {
-  ExpressionPtr first = product();
-  if (!tokens_.is_operator("~")) return first;
-  ExpressionPtr node = make(ExpressionKind::kJoin, tokens_.current().line);
-  add(*node, std::move(first));
-  while (tokens_.skip_operator("~")) add(*node, product());
-  return node;
+  return chain(ExpressionKind::kJoin, "~", &ExpressionParser::product);
 }
-
 ExpressionPtr ExpressionParser::product() {
-  ExpressionPtr value = power();
-  while (tokens_.is_operator("*") || tokens_.is_operator("/") || tokens_.is_operator("//") ||
-         tokens_.is_operator("%")) {
-    const Token op = tokens_.next();
-    value = binary(std::move(value), op, power());
-  }
-  return value;
+  return from_left({"*", "/", "//", "%"}, &ExpressionParser::power);
 }
-
 ExpressionPtr ExpressionParser::power() {
-  ExpressionPtr value = unary();
-  while (tokens_.is_operator("**")) {
-    const Token op = tokens_.next();
-    value = binary(std::move(value), op, unary());
-  }
-  return value;
+  return from_left({"**"}, &ExpressionParser::unary);
 }
 
-ExpressionPtr ExpressionParser::unary(bool with_filters) {
+ExpressionPtr ExpressionParser::unary() {
+  return filters(signed_value());
+}
+
+ExpressionPtr ExpressionParser::signed_value() {
   const DeeperParse deeper(depth_, tokens_);
   ExpressionPtr value;
   if (tokens_.is_operator("-") || tokens_.is_operator("+")) {
     const Token sign = tokens_.next();
     value = make(sign.text == "-" ? ExpressionKind::kNegative : ExpressionKind::kPositive, sign.line);
-    add(*value, unary(false));
+    add(*value, signed_value());
   } else {
     value = primary();
   }
-  value = postfix(std::move(value));
-  return with_filters ? filters(std::move(value)) : std::move(value);
+  return postfix(std::move(value));
 }
 
 ExpressionPtr ExpressionParser::primary() {

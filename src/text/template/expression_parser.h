@@ -21,6 +21,9 @@ class ExpressionParser {
   ExpressionPtr filters(ExpressionPtr value);
 
  private:
+  using Operand = ExpressionPtr (ExpressionParser::*)();
+  ExpressionPtr chain(ExpressionKind kind, std::string_view separator, Operand operand);
+  ExpressionPtr from_left(std::initializer_list<std::string_view> operators, Operand operand);
   ExpressionPtr tuple(bool with_condition, bool in_parentheses);
   ExpressionPtr any_of();
   ExpressionPtr all_of();
@@ -30,7 +33,8 @@ class ExpressionParser {
   ExpressionPtr join();
   ExpressionPtr product();
   ExpressionPtr power();
-  ExpressionPtr unary(bool with_filters = true);
+  ExpressionPtr unary();
+  ExpressionPtr signed_value();
   ExpressionPtr primary();
   ExpressionPtr list();
   ExpressionPtr dict();
@@ -46,7 +50,6 @@ class ExpressionParser {
   ExpressionPtr make(ExpressionKind kind, int line, std::string text = "") const;
   ExpressionPtr make_text(int line, std::string text) const;
   void add(Expression& to, ExpressionPtr part) const;
-  ExpressionPtr binary(ExpressionPtr left, const Token& op, ExpressionPtr right) const;
 
   TokenStream& tokens_;
   int& depth_;

@@ -14,6 +14,7 @@ TAKERS = {
     "quantize --scheme": lambda name: ("quantize", "nowhere.pt2", "--scheme", name, "-o", "never.ht"),
     "quantize --override": lambda name: ("quantize", "nowhere.pt2", "--scheme", "int8wo", "--override", f"up={name}", "--dry-run"),
     "diagnose --scheme": lambda name: ("diagnose", "nowhere.pt2", "--scheme", name),
+    "chat --scheme": lambda name: ("chat", "nowhere.pt2", "--scheme", name),
     "generate --scheme": lambda name: ("generate", "nowhere.pt2", "-p", "x", "--scheme", name),
     "tune --schemes": lambda name: ("tune", "nowhere.pt2", "--schemes", name, "--dry-run"),
     "tune --by-submodule": lambda name: ("tune", "nowhere.pt2", "--by-submodule", "--schemes", name),

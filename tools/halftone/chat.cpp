@@ -8,11 +8,13 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "common/command_line.h"
 #include "common/console.h"
 #include "common/language_model.h"
+#include "halftone/cli/message.h"
 #include "halftone/cli/text_file.h"
 #include "halftone/decoder/conversation.h"
 
@@ -104,13 +106,14 @@ class ChatSession {
   }
 
   void answer(const std::string& line) {
-    const EndsTheAnswer ends;
+    std::optional<EndsTheAnswer> ends;
+    if (at_terminal_) ends.emplace();
     try {
       show(conversation_.say(line, options_));
     } catch (const Error& error) {
       // At a terminal the user can say something else, or /clear.
       if (!at_terminal_) throw;
-      Console::error(error.what());
+      Console::error(bounded_message(error.what()));
     }
   }
 

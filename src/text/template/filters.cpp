@@ -62,6 +62,9 @@ Value filter_length(const FilterCall& call) {
     call.rendering.spend_on(text->size());
     return static_cast<int64_t>(length_of(*text));
   }
+  const List* list = try_list(call.value);
+  if (list != nullptr && list->kind == ListKind::kGenerator)
+    call.rendering.fail_value("a generator has no length");
   return static_cast<int64_t>(items_of(call.rendering, call.value).size());
 }
 
@@ -124,7 +127,7 @@ Value filter_reverse(const FilterCall& call) {
     return slice_of(call.rendering, call.value, None{}, None{}, int64_t{-1});
   std::vector<Value> items = items_of(call.rendering, call.value);
   std::reverse(items.begin(), items.end());
-  return call.rendering.list(std::move(items));
+  return call.rendering.list(std::move(items), ListKind::kGenerator);
 }
 
 Value filter_replace(const FilterCall& call) {
@@ -197,10 +200,11 @@ Value filter_abs(const FilterCall& call) {
 
 Value filter_items(const FilterCall& call) {
   call.bound({});
-  if (is<Undefined>(call.value)) return call.rendering.list({});
+  if (is<Undefined>(call.value)) return call.rendering.list({}, ListKind::kGenerator);
   if (try_dict(call.value) == nullptr)
     call.rendering.fail_value("the filter items of {}", kind_name(call.value));
-  return call_method(call.rendering, {call.value, "items"}, {});
+  const Value view = call_method(call.rendering, {call.value, "items"}, {});
+  return call.rendering.list(items_of(call.rendering, view), ListKind::kGenerator);
 }
 
 Value filter_dictsort(const FilterCall& call) {
@@ -247,7 +251,7 @@ Value filter_tojson(const FilterCall& call) {
 /// map('name', …) and map(attribute='name', default=…).
 Value filter_map(const FilterCall& call) {
   Rendering& r = call.rendering;
-  if (!is_true(call.value)) return r.list({});  // be it a number
+  if (!is_true(call.value)) return r.list({}, ListKind::kGenerator);  // be it a number
   std::vector<Value> out;
   if (call.arguments.values.empty()) {
     const auto bound = bind_arguments(r, "the filter map", call.arguments, {"attribute", "default"});
@@ -257,13 +261,13 @@ Value filter_map(const FilterCall& call) {
       if (bound[1] && is<Undefined>(found)) found = *bound[1];
       out.push_back(found);
     }
-    return r.list(std::move(out));
+    return r.list(std::move(out), ListKind::kGenerator);
   }
   const std::string& name = to_text(r, call.arguments.values.front(), "the filter of map");
   Arguments rest = call.arguments;
   rest.values.erase(rest.values.begin());
   for (const Value& item : items_of(r, call.value)) out.push_back(apply_filter(r, name, item, rest));
-  return r.list(std::move(out));
+  return r.list(std::move(out), ListKind::kGenerator);
 }
 
 /// select, reject, selectattr, rejectattr.
@@ -271,7 +275,7 @@ Value filter_select(const FilterCall& call) {
   Rendering& r = call.rendering;
   if (!call.arguments.keywords.empty())
     r.fail_unsupported(fmt::format("the filter {} with named arguments", call.name));
-  if (!is_true(call.value)) return r.list({});
+  if (!is_true(call.value)) return r.list({}, ListKind::kGenerator);
   const bool by_attribute = call.name.ends_with("attr"), wanted = call.name.starts_with("select");
   std::vector<Value> arguments = call.arguments.values;
   std::optional<Value> attribute;
@@ -290,7 +294,7 @@ Value filter_select(const FilterCall& call) {
     const Value value = attribute ? attribute_path(r, item, *attribute) : item;
     if ((test ? apply_test(r, *test, value, {arguments, {}}) : is_true(value)) == wanted) out.push_back(item);
   }
-  return r.list(std::move(out));
+  return r.list(std::move(out), ListKind::kGenerator);
 }
 
 constexpr std::pair<std::string_view, Filter> kFilters[] = {

@@ -136,7 +136,7 @@ bool is_true(const Value& value) {
   if (is<Undefined>(value) || is<None>(value)) return false;
   if (is_number(value)) return to_double(value) != 0;
   if (const std::string* text = try_text(value)) return !text->empty();
-  if (const List* list = try_list(value)) return !list->items.empty();
+  if (const List* list = try_list(value)) return list->kind == ListKind::kGenerator || !list->items.empty();
   if (const Dict* dict = try_dict(value)) return !dict->entries.empty();
   return true;
 }
@@ -171,7 +171,7 @@ bool is_equal(Rendering& rendering, const Value& a, const Value& b, int depth) {
   }
   if (const List* left = try_list(a)) {
     const List* right = try_list(b);
-    if (left->kind == ListKind::kView) rendering.fail_unsupported("comparing views of mappings");
+    if (!left->is_stored()) rendering.fail_unsupported(fmt::format("comparing {}", kind_name(a)));
     if (left->kind != right->kind || left->items.size() != right->items.size()) return false;
     for (size_t i = 0; i < left->items.size(); ++i)
       if (!is_equal(rendering, left->items[i], right->items[i], depth + 1)) return false;
@@ -243,7 +243,7 @@ Value calculate(Rendering& rendering, std::string_view op, const Value& a, const
   }
   const List *left_list = try_list(a), *right_list = try_list(b);
   if (op == "+" && left_list != nullptr && right_list != nullptr && left_list->kind == right_list->kind &&
-      left_list->kind != ListKind::kView) {
+      left_list->is_stored()) {
     rendering.reserve(sizeof(Value) * (left_list->items.size() + right_list->items.size()));
     std::vector<Value> items = left_list->items;
     items.insert(items.end(), right_list->items.begin(), right_list->items.end());
@@ -295,7 +295,7 @@ Value item_of(Rendering& rendering, const Value& value, const Value& key) {
     if (const Value* found = try_entry(rendering, *dict, key)) return *found;
   }
   const auto index = try_integer(key);
-  if (index && try_list(value) != nullptr && try_list(value)->kind != ListKind::kView)
+  if (index && try_list(value) != nullptr && try_list(value)->is_stored())
     return index_of_items(try_list(value)->items, *index);
   if (index && try_text(value) != nullptr) return index_of_text(rendering, *try_text(value), *index);
   const std::string* name = try_text(key);
@@ -310,7 +310,7 @@ Value slice_of(Rendering& rendering, const Value& value, const Value& begin, con
                const Value& step) {
   require_defined(rendering, value);
   for (const Value& each : {begin, end, step}) require_defined(rendering, each);
-  if (const List* list = try_list(value); list != nullptr && list->kind != ListKind::kView) {
+  if (const List* list = try_list(value); list != nullptr && list->is_stored()) {
     rendering.spend_on(sizeof(Value) * list->items.size());
     std::vector<Value> items;
     for (const size_t i :

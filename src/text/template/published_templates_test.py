@@ -22,7 +22,7 @@ from gguf_metadata import read_metadata  # noqa: E402
 
 PROGRAM, FOLDER = published_test.PROGRAM, published_test.FOLDER
 # Every conversation is rendered as jinja2 does it, or refused by both.
-WANTED = ("llama-3.1", "llama-3.2", "llama-3.3", "mistral-small-3.2", "qwen2.5", "qwen3-0.6b", "qwq", "gemma-2", "phi-3.5", "smollm3", "granite-3.3", "smollm2")
+WANTED = ("meta-llama-llama-3.1", "llama-3.2", "llama-3.3", "mistral-small-3.2", "qwen2.5", "qwen3-0.6b", "qwq", "gemma-2", "phi-3.5", "smollm3", "granite-3.3", "smollm2")
 
 
 def published():

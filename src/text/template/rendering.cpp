@@ -14,6 +14,20 @@ struct Names : Kinds... {
 template <typename... Kinds>
 Names(Kinds...) -> Names<Kinds...>;
 
+const char* name_of_list(ListKind kind) {
+  switch (kind) {
+    case ListKind::kTuple:
+      return "a tuple";
+    case ListKind::kView:
+      return "a view of a mapping";
+    case ListKind::kGenerator:
+      return "a generator";
+    case ListKind::kList:
+      break;
+  }
+  return "a list";
+}
+
 }  // namespace
 
 std::string_view kind_name(const Value& value) {
@@ -21,11 +35,7 @@ std::string_view kind_name(const Value& value) {
       Names{[](const Undefined&) { return "an undefined value"; }, [](const None&) { return "None"; },
             [](bool) { return "a boolean"; }, [](int64_t) { return "an integer"; },
             [](double) { return "a number"; }, [](const std::string*) { return "a text"; },
-            [](const List* list) {
-              return list->kind == ListKind::kTuple  ? "a tuple"
-                     : list->kind == ListKind::kView ? "a view of a mapping"
-                                                     : "a list";
-            },
+            [](const List* list) { return name_of_list(list->kind); },
             [](const Dict*) { return "a mapping"; }, [](const Namespace*) { return "a namespace"; },
             [](const Macro*) { return "a macro"; }, [](Function) { return "a function"; },
             [](const Method*) { return "a method"; }, [](const Loop*) { return "the variable loop"; }},

@@ -541,7 +541,7 @@ OPERATORS = ["+", "-", "*", "/", "//", "%", "**", "~", "==", "!=", "<", "<=", ">
 FILTERS = ["trim", "tojson", "length", "upper", "lower", "join", "join(', ')", "default('d')", "default('d', true)", "list", "string", "int", "int(9)", "float", "abs",
            "first", "last", "reverse | list", "capitalize", "title", "items | list", "dictsort", "tojson(indent=2)", "tojson(sort_keys=true)",
            "tojson(separators=(',', ':'))", "tojson(ensure_ascii=true)", "replace('a', 'oo')", "replace('', '-')", "replace('b', '', 1)", "trim('a')", "count", "map('string') | list",
-           "map('upper') | join('+')", "select | list", "reject | list", "select('string') | list", "safe", "length > 1", "map(attribute='role') | list"]
+           "map('upper') | join('+')", "select | list", "reject | list", "select('string') | list", "map('string') | tojson", "map('string') | length", "select | length", "items | length", "reverse | length", "safe", "length > 1", "map(attribute='role') | list"]
 TESTS = ["defined", "undefined", "none", "string", "number", "integer", "float", "boolean", "true", "false", "mapping", "sequence", "iterable", "odd", "even",
          "divisibleby 3", "eq 1", "equalto('a')", "ne 1", "lt 2", "gt(2)", "le 2", "ge 2", "in [1, 'a']", "lower", "upper", "not none", "not string", "callable"]
 SUBSCRIPTS = ["[0]", "[-1]", "[5]", "['a']", "['items']", ".a", ".items", ".keys()", ".values() | list", ".get('a')", ".get('z', 5)", ".0", "[1:]", "[:-1]", "[::-1]", "[::2]", "[-2:]",
@@ -557,7 +557,8 @@ EXPRESSIONS = [
     "x is not defined", "x is defined and x.y", "messages is defined and messages[0].role is defined", "messages[0].nothing is defined", "messages[0]['content'] | length", "messages | length - 1",
     "messages|length", "(messages|length)", "messages[-1]['role']", "messages[0].content.upper()", "messages[0].keys() | list", "messages[0].items() | list", "messages[0] | items | list",
     "messages | map(attribute='role') | join(',')", "messages | selectattr('role', 'equalto', 'user') | list | length", "messages | rejectattr('role', 'in', ['user']) | list", "messages | selectattr('name') | list",
-    "messages | selectattr('role', 'defined') | map(attribute='content') | first", "'%d' | string", "'a' is string and 'b' is string", "1 is odd or 2 is odd", "3 is divisibleby(3)", "3 is divisibleby 3 and true",
+    "messages | selectattr('role', 'defined') | map(attribute='content') | first", "1 if messages | selectattr('nothing') else 2", "1 if {}.keys() else 2", "{'a': 1}.keys() | length", "{'a': 1}.items() is sequence", "messages | map(attribute='role') is iterable", "'a' in {'a': 1}.keys()",
+    "(messages | map(attribute='role'))[0] is defined", "{'a': 1}.keys()[0] is defined", "'%d' | string", "'a' is string and 'b' is string", "1 is odd or 2 is odd", "3 is divisibleby(3)", "3 is divisibleby 3 and true",
     "'a' is in 'abc'", "'a' is in ['a']", "[1, 2] == [1, 2]", "[1, 2] == (1, 2)", "{'a': 1} == {'a': 1.0}", "{'a': 1, 'b': 2} == {'b': 2, 'a': 1}", "none == none", "nothing == nothing2", "nothing == none",
     "'\\n\\t\\\\\\'\\\"' | tojson", "'\\x41\\u00e9\\U0001F642'", "'\\q\\d'", "'a\\\nb'", "\"\\x7f\\x1f\" | tojson", "'\\x00' | tojson", "['\\n\\'\\\\\\x01']", "['\"', \"'\", '\\'\"']", "1_000 + 1", "1.5e3", "1e3", "0", "00", "1.0", "100000000000000000.0", "0.1 + 0.2",
     "1e16", "1e15", "123456789012345680.0", "1e-4", "1e-5", "-1.5e300 * 1e10", "9223372036854775807", "2 ** 62", "7 / 7", "2 ** -1", "2 ** 0.5", "true + true", "-true", "+true", "-'a'", "1.", ".5", "1 .a", "'a'.b.c",

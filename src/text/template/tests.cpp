@@ -12,7 +12,7 @@ namespace {
 std::optional<bool> try_kind_test(std::string_view name, const Value& value) {
   const bool iterable = is<Undefined>(value) || try_text(value) != nullptr || try_list(value) != nullptr ||
                         try_dict(value) != nullptr;
-  const bool sequence = iterable && (try_list(value) == nullptr || try_list(value)->kind != ListKind::kView);
+  const bool sequence = iterable && (try_list(value) == nullptr || try_list(value)->is_stored());
   if (name == "defined") return !is<Undefined>(value);
   if (name == "undefined") return is<Undefined>(value);
   if (name == "none") return is<None>(value);

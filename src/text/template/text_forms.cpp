@@ -73,7 +73,7 @@ void write_repr(Rendering& rendering, const Value& value, Output& out, int depth
     out += quoted(rendering, *text);
   } else if (is<Undefined>(value)) {
     out += "Undefined";
-  } else if (const List* list = try_list(value); list != nullptr && list->kind != ListKind::kView) {
+  } else if (const List* list = try_list(value); list != nullptr && list->is_stored()) {
     const bool tuple = list->kind == ListKind::kTuple;
     out += tuple ? "(" : "[";
     for (size_t i = 0; i < list->items.size(); ++i) {
@@ -109,7 +109,7 @@ class JsonWriter {
  private:
   void write(const Value& value, int depth) {
     if (depth > kMaxValueDepth) rendering_.fail_unsupported("JSON of such depth");
-    if (const List* list = try_list(value); list != nullptr && list->kind != ListKind::kView)
+    if (const List* list = try_list(value); list != nullptr && list->is_stored())
       return write_list(*list, depth);
     if (const Dict* dict = try_dict(value)) return write_dict(*dict, depth);
     if (const std::string* text = try_text(value)) return write_text(*text);

@@ -38,13 +38,15 @@ using Value = std::variant<Undefined, None, bool, int64_t, double, const std::st
 enum class ListKind {
   kList,
   kTuple,
-  kView,  ///< what keys(), values() and items() give: to go through, not to index or to write
+  kView,       ///< what keys(), values() and items() give: to go through, not to index or to write
+  kGenerator,  ///< what some filters give: the same without a length, and always true
 };
 
 /// Never changed once it is made.
 struct List {
   std::vector<Value> items;
   ListKind kind = ListKind::kList;
+  bool is_stored() const { return kind == ListKind::kList || kind == ListKind::kTuple; }
 };
 
 /// In the order of insertion, as in Python. Keys are texts, numbers, booleans or None.

@@ -12,7 +12,7 @@ configured  = $(CMAKE) -S . -B $(BUILD) -G Ninja -DCMAKE_MAKE_PROGRAM=$(NINJA) -
 	  -DPython3_EXECUTABLE=$(PYTHON) -DHALFTONE_TESTS=$(1) --log-level=WARNING
 minutes     = scripts/minutes run $(BUILD)
 
-.PHONY: all deps build demo configure-tests build-tests test test-long bench bench-kernels bench-peers bench-suite performance accuracy operator-table format clean help
+.PHONY: all deps build demo demo-chat configure-tests build-tests test test-long bench bench-kernels bench-peers bench-suite performance accuracy operator-table format clean help
 
 all: build
 
@@ -32,6 +32,14 @@ demo: ## from a clone to the first result: fetch a real model, inspect it, run i
 	@[ -f $(BUILD)/build.ninja ] || $(minutes) "configuring" $(call configured,OFF)
 	@$(minutes) "building" $(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli embed_sentences
 	@$(minutes) "the demo itself" scripts/demo $(BUILD)
+	@scripts/minutes show $(BUILD)
+
+demo-chat: ## a chat with a small language model: fetch SmolLM2-135M-Instruct (90 MB), ask it three questions
+	@scripts/minutes begin $(BUILD)
+	@$(minutes) "set-up" scripts/setup base chat
+	@[ -f $(BUILD)/build.ninja ] || $(minutes) "configuring" $(call configured,OFF)
+	@$(minutes) "building" $(CMAKE) --build $(BUILD) --parallel $(JOBS) --target halftone_cli
+	@$(minutes) "the demo itself" scripts/demo_chat $(BUILD)
 	@scripts/minutes show $(BUILD)
 
 configure-tests:

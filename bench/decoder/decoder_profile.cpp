@@ -71,12 +71,12 @@ void run(const Settings& settings) {
   const int threads = settings.threads > 0 ? settings.threads : at::get_num_threads();
   const halftone::DecoderSource source = halftone::open_decoder_source(settings.model);
   const int64_t end = settings.position + settings.tokens, context = end + 64;
-  const auto module =
-      halftone::capture_decoder(source.config, halftone::read_decoder_weights(*source.weights, source.config), context);
+  const auto module = halftone::capture_decoder(
+      source.config, halftone::read_decoder_weights(*source.weights, source.config), context);
   halftone::DecoderScheme(settings.scheme).apply(*module);
   const auto compiled = halftone::compile(module, {.threads = threads});
-  const halftone::CompiledDecoder decoder{module, compiled, context,
-                                          source.config.has_window_within(context) ? source.config.window : 0};
+  const halftone::CompiledDecoder decoder{
+      module, compiled, context, source.config.has_window_within(context) ? source.config.window : 0};
   halftone::Session session(module, compiled);
   const auto inputs = decoder.inputs(at::full({1, settings.tokens}, 7, at::kLong), settings.position, end);
   session.run(inputs);

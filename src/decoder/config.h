@@ -77,7 +77,6 @@ struct DecoderConfig : DecoderTraits {
   DecoderLayerKind kind_of(int64_t layer) const {
     return kinds.empty() ? DecoderLayerKind{} : kinds[static_cast<size_t>(layer)];
   }
-  bool ends(int64_t token) const { return std::find(end_ids.begin(), end_ids.end(), token) != end_ids.end(); }
   /// Whether some layer cannot see all of a cache of so many tokens.
   bool has_window_within(int64_t context) const;
 };

@@ -212,6 +212,26 @@ std::map<std::string, DecoderConfig> variants() {
   return variants;
 }
 
+TEST(Decoder, ACutSequenceIsAsOneThatNeverWasLonger) {
+  const DecoderConfig config = config_of();
+  const DecoderWeights weights = weights_of(config, true);
+  const CompiledDecoder decoder = compiled(config, weights);
+  const std::vector<int64_t> tokens = random_tokens(config, 150), others = random_tokens(config, 200);
+  const at::Tensor expected = reference(config, weights, tokens);
+  for (const size_t kept : {0, 1, 63, 64, 149}) {
+    Sequence sequence(decoder);
+    sequence.feed(std::span(tokens).first(150));
+    sequence.truncate(static_cast<int64_t>(kept));
+    sequence.feed(others);  // writes the places behind the cut, and more
+    sequence.truncate(static_cast<int64_t>(kept));
+    EXPECT_EQ(sequence.tokens(),
+              std::vector<int64_t>(tokens.begin(), tokens.begin() + static_cast<int64_t>(kept)));
+    const at::Tensor logits = sequence.feed(std::span(tokens).subspan(kept));
+    EXPECT_EQ(sequence.tokens(), tokens);
+    expect_near(logits, expected[149], "cut to " + std::to_string(kept));
+  }
+}
+
 TEST(Decoder, EveryStepIsNativeAndTheCacheIsWrittenInPlace) {
   for (const auto& [name, config] : variants()) {
     CompiledDecoder decoder{capture_decoder(config, weights_of(config, true), kContext), nullptr, kContext,
@@ -290,6 +310,9 @@ TEST(Decoder, RefusesWhatDoesNotFit) {
   expect_error(ErrorCode::kInvalidArgument, {"101", "out of range"}, [&] { sequence.feed(unknown); });
   sequence.feed(std::span(many).first(kContext));
   expect_error(ErrorCode::kInvalidArgument, {"room for 0"}, [&] { sequence.feed(std::span(many).first(1)); });
+  expect_error(ErrorCode::kInvalidArgument, {"400 tokens", "cut to 401"},
+               [&] { sequence.truncate(kContext + 1); });
+  expect_error(ErrorCode::kInvalidArgument, {"cut to -1"}, [&] { sequence.truncate(-1); });
 }
 
 }  // namespace

@@ -1,37 +1,19 @@
 // Generator: from a file to a compiled model, and from a prompt to text.
 #include <algorithm>
-#include <chrono>
 
 #include "base/errors.h"
-#include "decoder/compiled_decoder.h"
+#include "decoder/answer.h"
 #include "decoder/decoder_scheme.h"
 #include "decoder/decoder_source.h"
+#include "decoder/generator_state.h"
 #include "decoder/memory_needed.h"
-#include "decoder/sampler.h"
-#include "decoder/sequence.h"
-#include "decoder/stop_text.h"
 #include "halftone/compile/compile.h"
-#include "halftone/decoder/generate.h"
 
 namespace halftone {
 
 namespace {
 
 constexpr int64_t kDefaultContext = 2048;
-
-class Clock {
- public:
-  /// Seconds since the last call, or since this was made.
-  double lap() {
-    const auto now = std::chrono::steady_clock::now();
-    const std::chrono::duration<double> passed = now - last_;
-    last_ = now;
-    return passed.count();
-  }
-
- private:
-  std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
-};
 
 int64_t context_of(const DecoderConfig& config, int64_t wanted) {
   if (wanted == 0) return std::min(config.trained_context, kDefaultContext);
@@ -40,6 +22,13 @@ int64_t context_of(const DecoderConfig& config, int64_t wanted) {
          config.file, wanted, config.trained_context);
   }
   return wanted;
+}
+
+/// The tokens that end an answer: the tokenizer's own, and those that the model's files name.
+std::vector<int64_t> end_ids_of(const DecoderConfig& config, const Tokenizer& tokenizer) {
+  std::vector<int64_t> ids = config.end_ids;
+  if (tokenizer.eos_id()) ids.push_back(*tokenizer.eos_id());
+  return ids;
 }
 
 int64_t bytes_of(const GraphModule& module) {
@@ -69,13 +58,6 @@ std::string_view to_string(StopReason reason) {
   return "unknown";
 }
 
-struct Generator::State {
-  DecoderConfig config;
-  DecoderInfo info;
-  Tokenizer tokenizer;
-  CompiledDecoder decoder;
-};
-
 Generator::Generator(std::shared_ptr<const State> state) : state_(std::move(state)) {}
 const Tokenizer& Generator::tokenizer() const {
   return state_->tokenizer;
@@ -93,11 +75,12 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
   const int64_t context = context_of(config, options.context);
   const DecoderScheme scheme(options.scheme);
   require_memory_for(*source.weights, config, context);
-  auto state = std::make_shared<State>(State{config, {}, source.tokenizer, {}});
+  auto state = std::make_shared<State>(State{config, {}, source.tokenizer, {}, {}});
   if (state->tokenizer.id_bound() > config.vocabulary) {
     fail(ErrorCode::kCorruptFile, "{}: the tokenizer has ids up to {}, the model {} tokens", path,
          state->tokenizer.id_bound() - 1, config.vocabulary);
   }
+  state->end_ids = end_ids_of(config, state->tokenizer);
   const auto module =
       capture_decoder(config, read_decoder_weights(*source.weights, config, options.progress), context);
   DecoderInfo& info = state->info;
@@ -123,53 +106,12 @@ Generator Generator::open(const std::string& path, const DecoderOptions& options
 }
 
 GeneratedText Generator::generate(std::string_view prompt, const GenerateOptions& options) const {
-  if (options.max_tokens < 0)
-    fail(ErrorCode::kInvalidArgument, "max_tokens is {}, it must be 0 or more", options.max_tokens);
-  Sampler sampler(options.sampling);
-  StopText stop(options.stop);
-  StreamDecoder decoder(state_->tokenizer);
-  std::vector<int64_t> tokens = state_->tokenizer.encode(prompt, {.parse_special = options.parse_special});
+  Answer answer(state_->tokenizer, state_->end_ids, options);
+  const std::vector<int64_t> tokens =
+      state_->tokenizer.encode(prompt, {.parse_special = options.parse_special});
   if (tokens.empty()) fail(ErrorCode::kInvalidArgument, "the prompt is empty");
   Sequence sequence(state_->decoder);
-  GeneratedText result;
-  result.prompt_tokens = static_cast<int64_t>(tokens.size());
-  Clock clock;
-  at::Tensor logits = sequence.feed(tokens);
-  result.prompt_seconds = clock.lap();
-  const auto show = [&](const std::string& text) {
-    result.text += text;
-    return text.empty() || !options.on_text || options.on_text(text);
-  };
-  result.stop_reason = StopReason::kMaxTokens;
-  while (static_cast<int64_t>(result.tokens.size()) < options.max_tokens) {
-    const std::span<const float> row(logits.const_data_ptr<float>(), static_cast<size_t>(logits.numel()));
-    const int64_t token = sampler.draw(row, tokens);
-    result.tokens.push_back(token);
-    tokens.push_back(token);
-    if (options.logprobs) result.logprobs.push_back(log_probability(row, token));
-    if (state_->tokenizer.eos_id() == token || state_->config.ends(token)) {
-      result.stop_reason = StopReason::kEndOfText;
-      break;
-    }
-    const bool go_on = show(stop.push(decoder.push(token)));
-    if (stop.found() || !go_on) {
-      result.stop_reason = go_on ? StopReason::kStopText : StopReason::kCancelled;
-      break;
-    }
-    if (static_cast<int64_t>(result.tokens.size()) == options.max_tokens) break;
-    if (sequence.room() == 0) {
-      result.stop_reason = StopReason::kContextFull;
-      break;
-    }
-    logits = sequence.feed({&token, 1});
-  }
-  if (!stop.found()) {
-    std::string rest = stop.push(decoder.finish());
-    if (!stop.found()) rest += stop.finish();
-    show(rest);
-  }
-  result.answer_seconds = clock.lap();
-  return result;
+  return answer.draw(sequence, tokens);
 }
 
 std::vector<std::vector<float>> Generator::logits(std::span<const int64_t> tokens, int64_t first) const {

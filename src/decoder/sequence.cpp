@@ -44,10 +44,17 @@ at::Tensor Sequence::feed_chunk(std::span<const int64_t> tokens) {
   const auto count = static_cast<int64_t>(tokens.size());
   at::Tensor ids = at::empty({1, count}, at::kLong);
   std::copy(tokens.begin(), tokens.end(), ids.mutable_data_ptr<int64_t>());
-  const int64_t places = places_for(size_ + count, decoder_.context);
-  const at::Tensor logits = session_.run(decoder_.inputs(ids, size_, places))[0].toTensor();
-  size_ += count;
+  const int64_t places = places_for(size() + count, decoder_.context);
+  const at::Tensor logits = session_.run(decoder_.inputs(ids, size(), places))[0].toTensor();
+  // Only now: a call that failed may have written places behind the last token, which the next call writes again.
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
   return logits;
+}
+
+void Sequence::truncate(int64_t size) {
+  if (size < 0 || size > this->size())
+    fail(ErrorCode::kInvalidArgument, "a sequence of {} tokens cannot be cut to {}", this->size(), size);
+  tokens_.resize(static_cast<size_t>(size));  // the places behind are masked until they are written again
 }
 
 }  // namespace halftone

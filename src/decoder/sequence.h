@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "decoder/compiled_decoder.h"
 
@@ -14,9 +15,13 @@ class Sequence {
 
   /// Appends the tokens and gives the logits after the last one, [1, 1, vocabulary]. kInvalidArgument if there is no room.
   at::Tensor feed(std::span<const int64_t> tokens);
+  /// Keeps the first `size` tokens and forgets the others. kInvalidArgument if there are fewer.
+  void truncate(int64_t size);
 
-  int64_t size() const { return size_; }
-  int64_t room() const { return decoder_.context - size_; }
+  /// What the cache holds.
+  const std::vector<int64_t>& tokens() const { return tokens_; }
+  int64_t size() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t room() const { return decoder_.context - size(); }
   /// Tokens of one call of the model, at most.
   static constexpr int64_t kChunk = 256;
 
@@ -25,7 +30,7 @@ class Sequence {
 
   CompiledDecoder decoder_;
   Session session_;
-  int64_t size_ = 0;
+  std::vector<int64_t> tokens_;
 };
 
 }  // namespace halftone

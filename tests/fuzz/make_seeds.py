@@ -9,6 +9,7 @@ import io
 import json
 import pathlib
 import struct
+import sys
 import zipfile
 
 import numpy
@@ -151,9 +152,19 @@ def write_tokenizers():
     write("tokenizer", "llama3", tokenizer({**bpe, "ignore_merges": True}, "ab'S 1234\r\n x", pre_tokenizer=both, decoder=level))
 
 
+def write_chat_templates():
+    sys.path.insert(0, str(HERE.parents[2] / "src/text/template"))
+    from template_texts import CHATS, STATEMENTS
+
+    for name in ("counted", "thoughts", "macros"):
+        write("chat_template", name, CHATS[name].encode() + b"\0<think>a</think>b")
+    write("chat_template", "statements", "\n".join(STATEMENTS)[:8000].encode())
+
+
 def main():
     torch.manual_seed(0)
     write_tokenizers()
+    write_chat_templates()
     view = {"dtype": "F32", "offset": 16, "sizes": [2, 4], "strides": [1, 2]}
     write("ht", "plain.ht", checkpoint([{"name": "w", "grad": True}, {"name": {"hex": "ff"}, "stored": "e"}]))
     write("ht", "views.ht", checkpoint([{"name": "w", "strides": [1, 3]}, {"name": "v", "stored": "w", "view": view}]))

@@ -154,7 +154,7 @@ class Index(unittest.TestCase):
 
 class Programs(unittest.TestCase):
     def test_programs_are_the_examples(self):
-        for page, example in (("tokenizer.md", "tokenize.cpp"), ("generate.md", "generate.cpp")):
+        for page, example in (("tokenizer.md", "tokenize.cpp"), ("generate.md", "generate.cpp"), ("chat.md", "chat.cpp")):
             with self.subTest(page):
                 (program,) = re.findall(r"(?ms)^```cpp\n(.*?)^```$", (DOCS / page).read_text(encoding="utf-8"))
                 self.assertEqual(program, (ROOT / "examples" / example).read_text(encoding="utf-8"))

@@ -75,7 +75,7 @@ class Setup(unittest.TestCase):
     def test_unknown_groups_are_refused(self):
         done = run("scripts/setup", "everything")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("unknown group everything: base, test, lint, docs, package or python", done.stderr)
+        self.assertIn("unknown group everything: base, test, chat, lint, docs, package or python", done.stderr)
 
     def test_another_torch_is_one_line(self):
         with tempfile.TemporaryDirectory() as name:

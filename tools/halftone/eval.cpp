@@ -126,7 +126,9 @@ void add_eval(CLI::App& app, CommandLine& line) {
   auto request = std::make_shared<EvalRequest>();
   CLI::App* command = app.add_subcommand("eval", kEvalDescription);
   command->footer(kEvalExamples);
-  command->add_option("MODEL", request->model, "The model: a .gguf file")->type_name("")->required();
+  command->add_option("MODEL", request->model, "The model: a .gguf file, or a folder as generate takes it")
+      ->type_name("")
+      ->required();
   command->add_option("--text", request->text, "A text file, UTF-8")->type_name("F.txt")->required();
   command
       ->add_option("--scheme", request->decoder.scheme,

@@ -173,6 +173,7 @@ int parse_and_run(int argc, char** argv) {
   add_backends(app, line);
   add_bench(app, line);
   add_bench_child(app, line);
+  add_chat(app, line);
   add_compare(app, line);
   add_completion(app, line);
   add_diagnose(app, line);

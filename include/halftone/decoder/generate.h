@@ -61,7 +61,7 @@ struct GenerateOptions {
 };
 
 enum class StopReason {
-  kEndOfText,    ///< the model ended its answer
+  kEndOfText,    ///< the model ended its answer, or its turn
   kMaxTokens,    ///< max_tokens were made
   kStopText,     ///< one of `stop` came up
   kContextFull,  ///< there is no room for another token
@@ -75,6 +75,7 @@ struct GeneratedText {
   std::vector<int64_t> tokens;  ///< of the answer, the one that ended it included
   std::vector<float> logprobs;  ///< of each of them, natural logarithm, before sampling changed anything
   int64_t prompt_tokens = 0;
+  int64_t reused_tokens = 0;  ///< those of the prompt that a Conversation had in its KV cache already
   StopReason stop_reason = StopReason::kMaxTokens;
   double prompt_seconds = 0;  ///< until the first token could be drawn
   double answer_seconds = 0;  ///< from there to the end
@@ -113,6 +114,7 @@ class HALFTONE_API Generator {
   const std::string& chat_template() const;
 
  private:
+  friend class Conversation;
   struct State;
   explicit Generator(std::shared_ptr<const State> state);
   std::shared_ptr<const State> state_;

@@ -99,6 +99,7 @@ void add_autoquant(CLI::App& app, CommandLine& line);
 void add_backends(CLI::App& app, CommandLine& line);
 void add_bench(CLI::App& app, CommandLine& line);
 void add_bench_child(CLI::App& app, CommandLine& line);
+void add_chat(CLI::App& app, CommandLine& line);
 void add_compare(CLI::App& app, CommandLine& line);
 void add_completion(CLI::App& app, CommandLine& line);
 void add_diagnose(CLI::App& app, CommandLine& line);

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from cli_support import FOLDER, GOLDEN, HALFTONE, CliTest, export, main
 
 export("classifier", "counter")
-COMMANDS = ("autoquant", "bench", "compare", "completion", "diagnose", "eval", "generate", "inspect", "kernels", "minify", "ptq", "quantize", "run", "tune",
+COMMANDS = ("autoquant", "bench", "chat", "compare", "completion", "diagnose", "eval", "generate", "inspect", "kernels", "minify", "ptq", "quantize", "run", "tune",
             "verify")
 
 

@@ -14,6 +14,7 @@ TAKERS = {
     "quantize --scheme": lambda name: ("quantize", "nowhere.pt2", "--scheme", name, "-o", "never.ht"),
     "quantize --override": lambda name: ("quantize", "nowhere.pt2", "--scheme", "int8wo", "--override", f"up={name}", "--dry-run"),
     "diagnose --scheme": lambda name: ("diagnose", "nowhere.pt2", "--scheme", name),
+    "chat --scheme": lambda name: ("chat", "nowhere.pt2", "--scheme", name),
     "eval --scheme": lambda name: ("eval", "nowhere.pt2", "--text", "nowhere.pt2", "--scheme", name),
     "eval --reference-scheme": lambda name: ("eval", "nowhere.pt2", "--text", "nowhere.pt2", "--reference-scheme", name),
     "generate --scheme": lambda name: ("generate", "nowhere.pt2", "-p", "x", "--scheme", name),

@@ -17,7 +17,7 @@
 
 #include "decoder/compiled_decoder.h"
 #include "decoder/decoder_scheme.h"
-#include "decoder/decoder_source.h"
+#include "decoder/source/decoder_source.h"
 #include "halftone/base/error.h"
 #include "halftone/cli/table.h"
 #include "halftone/compile/profile.h"

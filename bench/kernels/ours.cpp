@@ -166,7 +166,8 @@ Candidate int4_weight_only(const Shape& s, ParallelFor& parallel_for) {
   state->quantized = QuantizedWeights(s.n, s.k, kGroup, 7, 2);
   const QuantizedWeights& w = state->quantized;
   state->packed = std::make_unique<Rotation>(
-      kernels::int4_weight_only_packed_bytes(s.n, s.k, kGroup, kernels::Int4ZeroPoints::kNone, kernel.tile_n), [&](void* out) {
+      kernels::int4_weight_only_packed_bytes(s.n, s.k, kGroup, kernels::Int4ZeroPoints::kNone, kernel.tile_n),
+      [&](void* out) {
         kernels::pack_int4_weight_only({w.integers.data(), s.k, w.scale.data(), nullptr, s.n, s.k, kGroup},
                                        kernel.tile_n, out);
       });
@@ -190,7 +191,8 @@ Candidate int4_dynamic(const Shape& s, ParallelFor& parallel_for) {
   state->quantized = QuantizedWeights(s.n, s.k, kGroup, 7, 2);
   const QuantizedWeights& w = state->quantized;
   state->packed = std::make_unique<Rotation>(
-      kernels::int4_dynamic_packed_bytes(s.n, s.k, kGroup, kernels::Int4ZeroPoints::kNone, kernel.tile_n), [&](void* out) {
+      kernels::int4_dynamic_packed_bytes(s.n, s.k, kGroup, kernels::Int4ZeroPoints::kNone, kernel.tile_n),
+      [&](void* out) {
         kernels::pack_int4_dynamic({w.integers.data(), s.k, w.scale.data(), nullptr, s.n, s.k, kGroup},
                                    kernel.tile_n, out);
       });

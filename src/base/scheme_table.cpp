@@ -135,12 +135,14 @@ constexpr SchemeEntry kSchemeTable[] = {
      .torchao_name = "autoquant"},
     {.names = {"file"},
      .kind = SchemeKind::kFile,
-     .instead = "keeps the 4-bit weights of a language model's file as they are: halftone generate MODEL.gguf --scheme file",
+     .instead = "keeps the 4-bit weights of a language model's file as they are: halftone generate "
+                "MODEL.gguf --scheme file",
      .weights = "4-bit ones as in the file, others bfloat16",
      .bits_per_weight = 6},
     {.names = {"file-int8act"},
      .kind = SchemeKind::kFile,
-     .instead = "keeps the 4-bit weights of a language model's file as they are: halftone generate MODEL.gguf --scheme "
+     .instead = "keeps the 4-bit weights of a language model's file as they are: halftone generate "
+                "MODEL.gguf --scheme "
                 "file-int8act",
      .weights = "4-bit ones as in the file, others bfloat16",
      .activations = "int8 per 32 inputs, at run time",

@@ -4,9 +4,9 @@
 #include "base/errors.h"
 #include "decoder/answer.h"
 #include "decoder/decoder_scheme.h"
-#include "decoder/decoder_source.h"
 #include "decoder/generator_state.h"
-#include "decoder/memory_needed.h"
+#include "decoder/source/decoder_source.h"
+#include "decoder/source/memory_needed.h"
 #include "halftone/compile/compile.h"
 
 namespace halftone {

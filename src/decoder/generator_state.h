@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "decoder/compiled_decoder.h"
-#include "decoder/config.h"
+#include "decoder/source/config.h"
 #include "halftone/decoder/generate.h"
 
 namespace halftone {

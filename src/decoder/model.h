@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "decoder/weights.h"
+#include "decoder/source/weights.h"
 
 namespace halftone {
 

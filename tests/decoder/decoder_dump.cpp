@@ -7,7 +7,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "decoder/decoder_source.h"
+#include "decoder/source/decoder_source.h"
 #include "decoder/sequence.h"
 #include "halftone/base/error.h"
 #include "halftone/compile/compile.h"

@@ -85,18 +85,17 @@ void multiply(const Int4DynamicStep& s) {
   }
 }
 
+using Multiply = void (*)(const Int4DynamicStep&);
+template <Int4ZeroPoints Z>
+constexpr Multiply kMultiplyRows[kRows] = {multiply<1, Z>, multiply<2, Z>, multiply<3, Z>,
+                                           multiply<4, Z>, multiply<5, Z>, multiply<6, Z>};
+
 }  // namespace
 
 void HALFTONE_AVX512_NAME(int4_dynamic_multiply_avx512vnni)(const Int4DynamicStep& s) {
   using enum Int4ZeroPoints;
-  using Multiply = void (*)(const Int4DynamicStep&);
-  static constexpr Multiply kMultiply[3][kRows] = {
-      {multiply<1, kNone>, multiply<2, kNone>, multiply<3, kNone>, multiply<4, kNone>, multiply<5, kNone>,
-       multiply<6, kNone>},
-      {multiply<1, kIntegers>, multiply<2, kIntegers>, multiply<3, kIntegers>, multiply<4, kIntegers>,
-       multiply<5, kIntegers>, multiply<6, kIntegers>},
-      {multiply<1, kFloats>, multiply<2, kFloats>, multiply<3, kFloats>, multiply<4, kFloats>,
-       multiply<5, kFloats>, multiply<6, kFloats>}};
+  static constexpr const Multiply* kMultiply[] = {kMultiplyRows<kNone>, kMultiplyRows<kIntegers>,
+                                                  kMultiplyRows<kFloats>};
   kMultiply[static_cast<int>(s.weights->zero_points)][s.count - 1](s);
 }
 

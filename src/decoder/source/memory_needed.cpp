@@ -1,4 +1,4 @@
-#include "decoder/memory_needed.h"
+#include "decoder/source/memory_needed.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "decoder/model_folder.h"
+#include "decoder/source/model_folder.h"
 
 #include <filesystem>
 #include <nlohmann/json.hpp>

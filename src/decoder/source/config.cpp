@@ -1,5 +1,5 @@
 // The table of architectures, and what configs of GGUF files and of folders have in common.
-#include "decoder/config.h"
+#include "decoder/source/config.h"
 
 #include <fmt/ranges.h>
 

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/errors.h"
-#include "decoder/config.h"
+#include "decoder/source/config.h"
 
 namespace halftone {
 

@@ -1,4 +1,4 @@
-#include "decoder/weights.h"
+#include "decoder/source/weights.h"
 
 #include <ATen/ops/tensor.h>
 #include <fmt/ranges.h>

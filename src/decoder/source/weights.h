@@ -1,8 +1,8 @@
 // A decoder's weights by their place in the model.
 #pragma once
 
-#include "decoder/config.h"
-#include "decoder/weight_source.h"
+#include "decoder/source/config.h"
+#include "decoder/source/weight_source.h"
 #include "halftone/base/progress.h"
 
 namespace halftone {

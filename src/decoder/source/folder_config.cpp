@@ -6,7 +6,7 @@
 #include "archive/bytes/text.h"
 #include "base/errors.h"
 #include "base/json.h"
-#include "decoder/config.h"
+#include "decoder/source/config.h"
 
 namespace halftone {
 

@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "base/errors.h"
-#include "decoder/weight_source.h"
+#include "decoder/source/weight_source.h"
 #include "graph/aten/dtypes.h"
 
 namespace halftone {

@@ -1,8 +1,8 @@
 // How much memory a decoder takes, before it is loaded.
 #pragma once
 
-#include "decoder/config.h"
-#include "decoder/weight_source.h"
+#include "decoder/source/config.h"
+#include "decoder/source/weight_source.h"
 
 namespace halftone {
 

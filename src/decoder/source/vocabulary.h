@@ -2,7 +2,7 @@
 #pragma once
 
 #include "archive/gguf/gguf.h"
-#include "decoder/model_folder.h"
+#include "decoder/source/model_folder.h"
 #include "halftone/text/tokenizer.h"
 
 namespace halftone {

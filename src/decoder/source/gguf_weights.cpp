@@ -3,7 +3,7 @@
 
 #include "base/checked.h"
 #include "base/errors.h"
-#include "decoder/weight_source.h"
+#include "decoder/source/weight_source.h"
 
 namespace halftone {
 

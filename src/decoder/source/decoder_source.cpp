@@ -1,4 +1,4 @@
-#include "decoder/decoder_source.h"
+#include "decoder/source/decoder_source.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -6,8 +6,8 @@
 
 #include "base/errors.h"
 #include "base/json.h"
-#include "decoder/model_folder.h"
-#include "decoder/vocabulary.h"
+#include "decoder/source/model_folder.h"
+#include "decoder/source/vocabulary.h"
 
 namespace halftone {
 

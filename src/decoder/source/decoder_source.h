@@ -1,8 +1,8 @@
 // What a model is loaded from: a GGUF file, or a folder in Hugging Face's form.
 #pragma once
 
-#include "decoder/config.h"
-#include "decoder/weight_source.h"
+#include "decoder/source/config.h"
+#include "decoder/source/weight_source.h"
 #include "halftone/text/tokenizer.h"
 
 namespace halftone {

@@ -1,4 +1,4 @@
-#include "decoder/vocabulary.h"
+#include "decoder/source/vocabulary.h"
 
 #include "base/errors.h"
 

@@ -1,6 +1,6 @@
-// qat_digits DIGITS.safetensors MODEL.ht: trains a small network on handwritten digits, makes its weights 4-bit in two
-// ways, by rounding what was trained (PTQ) and by training on with rounded weights (QAT), and counts right answers. The
-// second is shipped as one file and run compiled.
+// qat_digits DIGITS.safetensors MODEL.ht: trains a small network on handwritten digits, makes its weights
+// 4-bit in two ways, by rounding what was trained (PTQ) and by training on with rounded weights (QAT), and
+// counts right answers. The second is shipped as one file and run compiled.
 #include <torch/nn/modules/linear.h>
 
 #include <cstdio>
@@ -42,7 +42,8 @@ void run(const std::string& data, const std::string& model_path) {
   const double exact = right(rounded);
   halftone::quantize_(rounded, "int4wo");
 
-  // The same twenty epochs, in which products get weights that are rounded to 4 bits. The forward code stays as it is.
+  // The same twenty epochs, in which products get weights that are rounded to 4 bits. The forward code stays
+  // as it is.
   halftone::prepare_qat(trained, "int4wo");
   digits::train(trained, training, 20, 2e-3);
   halftone::convert_qat(trained);

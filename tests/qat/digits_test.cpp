@@ -1,5 +1,5 @@
-// What quantization-aware training is for: right answers on real handwritten digits, with 4-bit weights that were only
-// rounded and with ones that were trained for it, over five networks.
+// What quantization-aware training is for: right answers on real handwritten digits, with 4-bit weights that
+// were only rounded and with ones that were trained for it, over five networks.
 #include "../../examples/digits.h"
 
 #include <ATen/Parallel.h>

@@ -79,7 +79,8 @@ TEST(CompiledQat, TrainsAsEagerDoes) {
       const auto expected = losses_of(*eager, [&](const at::Tensor& x) { return eager->forward(x); });
       const auto losses = losses_of(*compiled, fast);
       EXPECT_LT(expected.back(), expected.front() * 0.9);
-      // A weight on the edge between two integers takes the last bits of a sum to be rounded one way or the other.
+      // A weight on the edge between two integers takes the last bits of a sum to be rounded one way or the
+      // other.
       for (size_t i = 0; i < losses.size(); ++i)
         EXPECT_NEAR(losses[i], expected[i], (i < 2 ? 1e-4 : 1e-2) * expected[i]) << i;
       const auto buffers = compiled->named_buffers();

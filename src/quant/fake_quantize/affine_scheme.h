@@ -25,8 +25,8 @@ struct AffineScheme {
   int packed_bits = 0;  ///< of the part "weight"; 0: plain int8, and one scale a row
   ActivationRule activations;
 
-  /// float32 [n, k] with these scales, in the parts of the config's format. `scale` and `zero_point` (or an undefined
-  /// tensor) are [n, groups].
+  /// float32 [n, k] with these scales, in the parts of the config's format. `scale` and `zero_point` (or an
+  /// undefined tensor) are [n, groups].
   Parts parts(const at::Tensor& weight, const at::Tensor& scale, const at::Tensor& zero_point) const;
 };
 

@@ -1,5 +1,5 @@
-// Fake quantization against what it stands for: the weight formats' own integers, the kernels of dynamic schemes,
-// static int8, and PyTorch's fake-quantize operators.
+// Fake quantization against what it stands for: the weight formats' own integers, the kernels of dynamic
+// schemes, static int8, and PyTorch's fake-quantize operators.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -152,8 +152,8 @@ TEST(FakeQuantize, RowsLetGradientsThrough) {
   EXPECT_TRUE(x.grad().equal(dy));
 }
 
-// torch.ao's static int8: weights exactly, activations but for ties, where the graph's operator adds the zero point
-// before it rounds (halftone/ptq/ptq.h) and fake quantization after it, as torch.ao's own two do.
+// torch.ao's static int8: weights exactly, activations but for ties, where the graph's operator adds the zero
+// point before it rounds (halftone/ptq/ptq.h) and fake quantization after it, as torch.ao's own two do.
 TEST(FakeQuantize, AgreesWithStaticInt8) {
   const at::Tensor weight = noise({10, 3, 3, 3}, 15);
   for (const int bits : {7, 8}) {

@@ -39,7 +39,8 @@ FakeQuantizer::FakeQuantizer(AffineScheme scheme, const QatOptions& options, con
   max_val_ = register_buffer("max_val", ranges.high);
   steps_ = register_buffer("steps", number(0));
   freeze_at_ = register_buffer("freeze_at", number(options.freeze_after.value_or(kNever)));
-  // The paper's factor: as many numbers share a scale as are in a group, each with a gradient of up to quant_max.
+  // The paper's factor: as many numbers share a scale as are in a group, each with a gradient of up to
+  // quant_max.
   const int64_t count = scheme_.group == 0 ? weight.size(1) : scheme_.group;
   scale_gradient_ = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(count, 1)) * scheme_.rule.high);
   if (kind_ == QatScales::kLearned) scale_ = register_parameter("scale", scales_of(ranges).scale);

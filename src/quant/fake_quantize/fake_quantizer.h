@@ -1,5 +1,5 @@
-// The state of one prepared weight, as a submodule of its layer: the ranges that were observed or the scales that are
-// learned, and how the weight and the activations before it are rounded with them.
+// The state of one prepared weight, as a submodule of its layer: the ranges that were observed or the scales
+// that are learned, and how the weight and the activations before it are rounded with them.
 #pragma once
 
 #include <torch/nn/module.h>
@@ -13,7 +13,8 @@
 
 namespace halftone {
 
-/// Everything that a call decides from its state is decided by tensors, so that a compiled call does as eager does.
+/// Everything that a call decides from its state is decided by tensors, so that a compiled call does as eager
+/// does.
 class FakeQuantizer : public torch::nn::Module {
  public:
   /// weight: [n, k]. Its range is the first that is seen.

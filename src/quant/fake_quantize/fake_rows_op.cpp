@@ -1,5 +1,5 @@
-// halftone::fake_quantize_rows: what the dynamic schemes do to activations. The integers are those of the kernels'
-// own first step (quantize_rows.h).
+// halftone::fake_quantize_rows: what the dynamic schemes do to activations. The integers are those of the
+// kernels' own first step (quantize_rows.h).
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>

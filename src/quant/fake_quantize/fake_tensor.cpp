@@ -90,7 +90,8 @@ Tensor fake_embedding(const Tensor& weight, const Tensor& indices, int64_t paddi
   if (meta == nullptr) return at::embedding(weight, indices, padding_idx, scale_grad_by_freq);
   if (meta->transposed)
     refuse_use(*meta, "aten::embedding", "its rows are no longer rows once it is transposed");
-  // A table is looked up as it is stored: activations are not its business, and sparse gradients would not fit.
+  // A table is looked up as it is stored: activations are not its business, and sparse gradients would not
+  // fit.
   return at::embedding(rounded_weight(weight, *meta), indices, padding_idx, scale_grad_by_freq);
 }
 

@@ -7,10 +7,10 @@
 //   halftone::affine_scales(Tensor low, Tensor high, *, int quant_min, int quant_max, bool symmetric,
 //                           float smallest_scale, ScalarType? scale_dtype=None) -> (Tensor, Tensor)
 //
-// `arithmetic`: the type that 1/scale and the product are rounded to; none: float32. affine_scales gives scales
-// and int8 zero points (zeros where symmetric) for ranges; it has no gradient. The backward of fake_quantize is
-// two operators, halftone::fake_quantize_backward and halftone::fake_quantize_scale_backward, so that compiled
-// training can hold them.
+// `arithmetic`: the type that 1/scale and the product are rounded to; none: float32. affine_scales gives
+// scales and int8 zero points (zeros where symmetric) for ranges; it has no gradient. The backward of
+// fake_quantize is two operators, halftone::fake_quantize_backward and
+// halftone::fake_quantize_scale_backward, so that compiled training can hold them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -9,7 +9,8 @@
 
 namespace halftone {
 
-/// The quantized weight of a layer; asked once for weights that layers share. quantize_() takes quantize_weight().
+/// The quantized weight of a layer; asked once for weights that layers share. quantize_() takes
+/// quantize_weight().
 using MakeQuantizedWeight = std::function<QuantizedWeight(const at::Tensor& weight, const QuantConfig& config,
                                                           std::string_view layer)>;
 

@@ -1,5 +1,5 @@
-// Puts nodes where values are observed, on a copy of a prepared model: quantize and dequantize pairs (convert), or fake
-// quantization (training).
+// Puts nodes where values are observed, on a copy of a prepared model: quantize and dequantize pairs
+// (convert), or fake quantization (training).
 #pragma once
 
 #include <memory>

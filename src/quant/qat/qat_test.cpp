@@ -1,5 +1,5 @@
-// prepare_qat and convert_qat on C++ modules: what the prepared module computes, what training changes, what convert
-// gives, and that interrupted training goes on as if it had not been interrupted.
+// prepare_qat and convert_qat on C++ modules: what the prepared module computes, what training changes, what
+// convert gives, and that interrupted training goes on as if it had not been interrupted.
 #include "halftone/quant/qat.h"
 
 #include <ATen/ATen.h>

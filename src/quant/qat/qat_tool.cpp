@@ -1,6 +1,6 @@
-// For the oracle test: qat_tool FILE.safetensors CONFIG_JSON SCALES STEPS RATE. A perceptron with the file's weights (fc1, fc2)
-// is prepared and trained on its x and labels, with plain gradient descent; prints the loss of each step, then that of
-// the prepared module in evaluation.
+// For the oracle test: qat_tool FILE.safetensors CONFIG_JSON SCALES STEPS RATE. A perceptron with the file's
+// weights (fc1, fc2) is prepared and trained on its x and labels, with plain gradient descent; prints the
+// loss of each step, then that of the prepared module in evaluation.
 #include <ATen/ops/cross_entropy_loss.h>
 #include <fmt/format.h>
 #include <torch/nn/modules/linear.h>

@@ -1,5 +1,6 @@
-// The two operators of graphs in training. Both are compositions: gradients are those of PyTorch's own fake-quantize
-// operators. They write and read their state where it lies, so that only the interpreter may run them.
+// The two operators of graphs in training. Both are compositions: gradients are those of PyTorch's own
+// fake-quantize operators. They write and read their state where it lies, so that only the interpreter may
+// run them.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/fake_quantize_per_channel_affine.h>
@@ -21,6 +22,22 @@ void check_range(const at::Tensor& range) {
       range.numel() == kObservedRangeSize)
     return;
   fail(ErrorCode::kInvalidArgument, "halftone::observe_and_fake_quantize: the range is no observer's");
+}
+
+/// Only those that a graph in training has: others would take memory as their JSON asks for.
+ObserverConfig read_config(c10::string_view observer) {
+  const auto config = ObserverConfig::from_dict(std::string_view(observer.data(), observer.size()));
+  switch (config.kind) {
+    case ObserverKind::kMinMax:
+    case ObserverKind::kMovingAverageMinMax:
+    case ObserverKind::kPerChannelMinMax:
+    case ObserverKind::kMovingAveragePerChannelMinMax:
+    case ObserverKind::kFixed:
+      return config;
+    default:
+      fail(ErrorCode::kInvalidArgument, "halftone: a {} has no range that could be trained with",
+           to_string(config.kind));
+  }
 }
 
 void see(const at::Tensor& x, const ObserverConfig& config, float* range) {
@@ -48,7 +65,7 @@ void see(const at::Tensor& x, const ObserverConfig& config, float* range) {
 at::Tensor observe_and_fake_quantize(const at::Tensor& x, const at::Tensor& range,
                                      c10::string_view observer) {
   check_range(range);
-  const ObserverConfig config = ObserverConfig::from_dict(std::string_view(observer.data(), observer.size()));
+  const ObserverConfig config = read_config(observer);
   const at::Tensor values = range.detach();
   auto* numbers = values.mutable_data_ptr<float>();
   const bool fixed = config.kind == ObserverKind::kFixed;
@@ -65,7 +82,7 @@ at::Tensor observe_and_fake_quantize(const at::Tensor& x, const at::Tensor& rang
 }
 
 at::Tensor fake_quantize_stored(const at::Tensor& weight, c10::string_view observer) {
-  const ObserverConfig config = ObserverConfig::from_dict(std::string_view(observer.data(), observer.size()));
+  const ObserverConfig config = read_config(observer);
   const auto seen = make_observer(config);
   seen->observe(weight);
   const QParams found = seen->qparams();

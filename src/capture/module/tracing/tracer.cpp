@@ -140,7 +140,8 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
             target_of(op),
             {stack.end() - static_cast<ptrdiff_t>(count), stack.end()}};
   // The kernels of quantized tensors call operators on the parts: those are what the graph is made of.
-  // Those of weights in quantization-aware training do so too; inside of them such a weight is an ordinary tensor.
+  // Those of weights in quantization-aware training do so too; inside of them such a weight is an ordinary
+  // tensor.
   if (keys.has(kFakeQuantizedKey) || holds_quantized(call.args)) return call.run(stack);
   const bool statistics = updates_statistics(op, call.args);
   // Made of batch norm and copies, which are traced one by one.

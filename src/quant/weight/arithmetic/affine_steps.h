@@ -1,5 +1,6 @@
-// The arithmetic of one group, shared by quantizing (affine.cpp) and fake quantizing (fake_affine.cpp), so that both
-// give the same integers. Files that include this are compiled without contraction of products and sums.
+// The arithmetic of one group, shared by quantizing (affine.cpp) and fake quantizing (fake_affine.cpp), so
+// that both give the same integers. Files that include this are compiled without contraction of products and
+// sums.
 #pragma once
 
 #include <algorithm>
@@ -83,7 +84,8 @@ auto with_type(c10::ScalarType type, F f) {
   return f(float{});
 }
 
-/// f(g, at, count) for each group of a matrix [n, k]: its number, its first element and its length; on all threads.
+/// f(g, at, count) for each group of a matrix [n, k]: its number, its first element and its length; on all
+/// threads.
 template <typename F>
 void for_each_group(int64_t n, int64_t k, int64_t group, F f) {
   constexpr int64_t kRowsPerTask = 16;

@@ -13,8 +13,8 @@ using affine::GroupScale;
 using affine::rounded;
 using affine::with_type;
 
-/// Nearest even, in two additions that compilers make vectors of. Beyond ±2^22 it is only near, and every such
-/// number is clamped anyway.
+/// Nearest even, in two additions that compilers make vectors of. Beyond ±2^22 it is only near, and every
+/// such number is clamped anyway.
 inline float rint_small(float x) {
   constexpr float kMagic = 0x1.8p23f;
   return (x + kMagic) - kMagic;

@@ -2,8 +2,8 @@
 //
 //   steps = rint(x · (1/scale)) + zero_point,  q = clamp(steps, [low, high]),  y = (q - zero_point) · scale
 //
-// Each operation is the one of quantize_affine() and dequantize_affine(), so with the scales that they choose y is
-// what they restore, bit for bit. The gradients are those of y where rounding counts as the identity:
+// Each operation is the one of quantize_affine() and dequantize_affine(), so with the scales that they choose
+// y is what they restore, bit for bit. The gradients are those of y where rounding counts as the identity:
 //
 //   dy/dx      1 where steps is in [low, high], else 0
 //   dy/dscale  q - zero_point - x/scale there, else q - zero_point; added up over the group

@@ -26,8 +26,9 @@ inline Digits load(const std::string& path, int64_t start) {
 }
 
 template <typename Net>
-void train(Net& net, const Digits& digits, int epochs) {
-  torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(3e-3));
+void train(Net& net, const Digits& digits, int epochs, double rate = 3e-3) {
+  net.train();
+  torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(rate));
   for (int epoch = 0; epoch < epochs; ++epoch) {
     const at::Tensor order = torch::randperm(digits.labels.size(0));
     for (const at::Tensor& rows : order.split(64)) {

@@ -35,8 +35,10 @@ add_test(NAME embed_sentences_test COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT
 set(digits ${PROJECT_SOURCE_DIR}/tests/accuracy/data/digits.safetensors)
 add_test(NAME train_and_ship COMMAND train_and_ship ${digits} ${CMAKE_CURRENT_BINARY_DIR}/digits.ht)
 add_test(NAME compiled_training COMMAND compiled_training ${digits})
+add_test(NAME qat_digits COMMAND qat_digits ${digits} ${CMAKE_CURRENT_BINARY_DIR}/digits_int4.ht)
 add_test(NAME static_int8 COMMAND static_int8 ${digits} ${CMAKE_CURRENT_BINARY_DIR}/digits_int8.ht)
-set_tests_properties(embed_sentences_test train_and_ship compiled_training static_int8 PROPERTIES TIMEOUT 120 LABELS examples)
+set_tests_properties(embed_sentences_test train_and_ship compiled_training qat_digits static_int8
+                     PROPERTIES TIMEOUT 120 LABELS examples)
 
 add_test(NAME deploy COMMAND deploy ${PROJECT_SOURCE_DIR}/tests/golden/v2_backend_int8dq.ht)
 set_tests_properties(deploy PROPERTIES TIMEOUT 60 LABELS examples PASS_REGULAR_EXPRESSION "\\[2, 8\\]")

@@ -15,6 +15,7 @@
 #include "graph/aten/dtypes.h"
 #include "graph/aten/torch_errors.h"
 #include "halftone/checkpoint/checkpoint.h"
+#include "halftone/quant/qat.h"
 #include "halftone/quant/quantized_tensor.h"
 #include "quant/graph/quantized_node.h"
 
@@ -177,6 +178,12 @@ class ModuleLoader {
 };
 
 void assign(at::Tensor& handle, const at::Tensor& value, bool requires_grad) {
+  // A weight in quantization-aware training stays one: it only gets other memory, as torch::load gives it.
+  if (is_fake_quantized(handle) && !is_quantized_tensor(value)) {
+    const at::NoGradGuard no_grad;
+    handle.set_(value);
+    return;
+  }
   // In this order: a quantized tensor takes no gradient, and one that requires it takes no quantized data.
   if (handle.requires_grad()) handle.set_requires_grad(false);
   handle.set_data(value);

@@ -7,8 +7,8 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
-#include "decoder/source/decoder_source.h"
 #include "decoder/sequence.h"
+#include "decoder/source/decoder_source.h"
 #include "halftone/base/error.h"
 #include "halftone/compile/compile.h"
 

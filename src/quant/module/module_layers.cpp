@@ -8,6 +8,7 @@
 
 #include "base/errors.h"
 #include "graph/aten/dtype_text.h"
+#include "halftone/quant/qat.h"
 #include "halftone/quant/quantized_tensor.h"
 #include "quant/select/left_alone.h"
 
@@ -25,6 +26,8 @@ struct Registered : Module {
 
 std::string obstacle_of(const at::Tensor& weight) {
   if (is_quantized_tensor(weight)) return {};
+  if (is_fake_quantized(weight))
+    return "it is prepared for quantization-aware training: convert_qat() quantizes it";
   if (weight.dim() != 2) return fmt::format("its weight has {} dimensions, not two", weight.dim());
   if (!weight.is_floating_point())
     return fmt::format("its weight is of type {}", dtype_text(weight.scalar_type()));
@@ -84,7 +87,8 @@ class Finder {
     LayerInfo info{layer.empty() ? parameter : layer, std::move(kind), 0, 0};
     if (used.dim() == 2) info.n = used.size(0), info.k = used.size(1);
     const std::string family = info.kind;
-    found.layers.push_back({std::move(info), obstacle_of(used), &used, entry, family, &used});
+    found.layers.push_back(
+        {std::move(info), obstacle_of(used), &used, entry, family, &used, &module, parameter});
   }
 
   void add_attention(torch::nn::MultiheadAttentionImpl& module, const std::string& name) {

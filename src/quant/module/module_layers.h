@@ -19,6 +19,9 @@ struct ModuleLayer {
   at::Tensor* entry = nullptr;  ///< the registered parameter, mostly the same tensor; nullptr: not registered
   std::string family;           ///< of what quantize_ left alone: the kind of LeftAlone
   const void* owner = nullptr;  ///< the module that holds it
+  torch::nn::Module* module =
+      nullptr;  ///< likewise, and `parameter` is the weight's name there; of known layers
+  std::string parameter;
   const at::Tensor& weight() const { return used ? *used : *entry; }
 };
 

@@ -1,4 +1,6 @@
 // quantize_ on C++ modules: decide everything, quantize everything, and only then change the module.
+#include "quant/module/quantize_module.h"
+
 #include <ATen/core/grad_mode.h>
 #include <c10/core/InferenceMode.h>
 
@@ -92,7 +94,7 @@ std::vector<UntouchedWeight> untouched_weights(const ModuleLayers& found,
 using QuantizedWeights = std::unordered_map<TensorId, QuantizedWeight>;
 
 QuantizedWeights quantize_chosen(const ModuleLayers& found, std::vector<LayerReport>& reports,
-                                 const QuantizeOptions& options) {
+                                 const QuantizeOptions& options, const MakeQuantizedWeight& make) {
   size_t total = 0;
   for (const LayerReport& report : reports) total += report.outcome == Outcome::kQuantized;
   QuantizedWeights weights;
@@ -105,8 +107,7 @@ QuantizedWeights quantize_chosen(const ModuleLayers& found, std::vector<LayerRep
     if (report.outcome != Outcome::kQuantized) continue;
     auto known = weights.find(id_of(weight));
     if (known == weights.end()) {
-      known =
-          weights.emplace(id_of(weight), quantize_weight(weight, *report.config, report.layer.name)).first;
+      known = weights.emplace(id_of(weight), make(weight, *report.config, report.layer.name)).first;
       first.emplace(id_of(weight), report.layer.name);
     } else {
       report.tied_to = first.at(id_of(weight));
@@ -150,6 +151,11 @@ void replace(const ModuleLayer& layer, const QuantizedWeights& weights) {
 
 QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
                          const QuantizeOptions& options) {
+  return quantize_module(module, config, options, quantize_weight);
+}
+
+QuantizeReport quantize_module(torch::nn::Module& module, const QuantConfig& config,
+                               const QuantizeOptions& options, const MakeQuantizedWeight& make) {
   // Also inside InferenceMode the parts must be normal tensors: a later training step may have to save them.
   const c10::InferenceMode normal_mode(false);
   const at::NoGradGuard no_grad;
@@ -164,7 +170,7 @@ QuantizeReport quantize_(torch::nn::Module& module, const QuantConfig& config,
   report.left_alone = group_left_alone(untouched_weights(found, reports), report.bytes_before, config);
   chooser.finish(report.left_alone);
 
-  const QuantizedWeights weights = quantize_chosen(found, reports, options);
+  const QuantizedWeights weights = quantize_chosen(found, reports, options, make);
   std::unordered_set<TensorId> dropped;
   for (size_t i = 0; i < reports.size(); ++i) {
     const ModuleLayer& layer = found.layers[i];

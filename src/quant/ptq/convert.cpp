@@ -8,11 +8,11 @@
 #include "base/errors.h"
 #include "graph/ir/text_names.h"
 #include "graph/rewrite/edit.h"
-#include "graph/rewrite/layout.h"
 #include "graph/rewrite/unused_inputs.h"
 #include "graph/run/mutation.h"
 #include "quant/ptq/constants.h"
 #include "quant/ptq/decide.h"
+#include "quant/ptq/point_inserter.h"
 #include "quant/ptq/ptq_state.h"
 #include "quant/ptq/quantize_weight.h"
 
@@ -20,26 +20,11 @@ namespace halftone {
 namespace ptq {
 namespace {
 
-/// Of a quantized value, or of what is made of it: dense, in the memory format of the original.
-std::optional<TensorMeta> with_dtype(std::optional<TensorMeta> meta, c10::ScalarType dtype) {
-  if (!meta) return meta;
-  meta->dtype = dtype;
-  meta->requires_grad = false;
-  const bool channels_last =
-      meta->sizes.size() >= 4 && meta->strides.size() == meta->sizes.size() && meta->strides[1] == SymExpr(1);
-  if (!channels_last) meta->strides = contiguous_strides_or_none(meta->sizes);
-  return meta;
-}
-
 /// Carries a state out on a copy of the prepared model.
-class Converter {
+class Converter : private PointInserter {
  public:
   Converter(const PtqState& state, const ConvertOptions& options)
-      : state_(state), options_(options), module_(state.module->clone()), graph_(module_->mutable_graph()) {
-    int64_t position = 0;
-    for (const auto& node : graph_.nodes()) order_[node.get()] = position++;
-    order_[&graph_.return_node()] = position;
-  }
+      : PointInserter(state.module->clone()), state_(state), options_(options) {}
 
   ConvertResult run() {
     for (const PlannedMatch& match : state_.matches) report_.patterns.push_back(match.info);
@@ -51,12 +36,7 @@ class Converter {
     for (size_t i = 0; i < state_.matches.size(); ++i) {
       if (state_.matches[i].info.quantized && state_.matches[i].quantizes_weight) convert_weight(i);
     }
-    // Results first: readers with a wish of their own then take it from what the result became.
-    for (const bool outputs : {true, false}) {
-      for (const ObservedPoint& point : state_.points) {
-        if (point.is_output == outputs) convert_point(point);
-      }
-    }
+    insert_points(state_.points);
     remove_unused_inputs(*module_);
     graph_.erase_dead_nodes();
     list_float_operations();
@@ -79,45 +59,10 @@ class Converter {
     return found;
   }
 
-  Node* copied(const Node& node) const { return graph_.value(node.output()->name())->producer(); }
-
-  Value* insert_before(Node* before, std::string_view target, std::vector<NamedArgument> inputs,
-                       const std::string& name, std::optional<TensorMeta> meta, const Source& source) {
-    OutputSpec spec{.name = name, .meta = std::move(meta)};
-    return graph_
-        .insert(before == &graph_.return_node() ? nullptr : before, target, std::move(inputs),
-                {std::move(spec)}, source)
-        ->output();
-  }
-
-  Node* first_reader(const Value& value, const std::vector<Node*>& readers) const {
-    Node* first = nullptr;
-    for (Node* each : readers.empty() ? value.users() : readers) {
-      const auto place = order_.find(each);
-      if (place == order_.end()) continue;  // a quantize node of ours
-      if (first == nullptr || place->second < order_.at(first)) first = each;
-    }
-    return first;
-  }
-
-  void convert_point(const ObservedPoint& point) {
-    Value* value = graph_.value(point.value->name());
-    if (const auto replaced = replaced_.find(value); replaced != replaced_.end()) value = replaced->second;
-    std::vector<Node*> readers;
-    for (const Node* reader : point.readers) readers.push_back(copied(*reader));
-    Node* before = first_reader(*value, readers);
-    if (before == nullptr) return;  // it has no reader
-    const Source source = value->producer() != nullptr ? value->producer()->source() : before->source();
+  Inserted insert_at(const ObservedPoint& point, Value* value, Node* before, const Source& source) override {
     Value* result = point.observer ? insert_pair(point, value, before, source)
                                    : insert_dynamic(point, value, before, source);
-    if (!point.is_output) {
-      for (Node* reader : readers) reader->replace_uses_of(value, result);
-      return;
-    }
-    Node* own = point.observer ? result->producer()->input(0).value()->producer() : result->producer();
-    graph_.replace_all_uses(value, result);
-    own->set_input(0, value);
-    replaced_[value] = result;
+    return {point.observer ? result->producer()->input(0).value()->producer() : result->producer(), result};
   }
 
   Value* insert_pair(const ObservedPoint& point, Value* value, Node* before, const Source& source) {
@@ -214,13 +159,9 @@ class Converter {
 
   const PtqState& state_;
   const ConvertOptions& options_;
-  std::shared_ptr<GraphModule> module_;
   const std::vector<std::string> written_ = mutated_tensor_names(module_->graph());
-  Graph& graph_;
   PtqReport report_;
-  std::unordered_map<const Node*, int64_t> order_;
   std::map<size_t, QParams> qparams_;
-  std::unordered_map<const Value*, Value*> replaced_;
   std::map<std::pair<std::string, std::string>, Value*> weights_;
 };
 

@@ -76,6 +76,10 @@ const PtqState& PtqAccess::state(const PreparedModel& model) {
   return *model.state_;
 }
 
+PtqState& PtqAccess::mutable_state(PreparedModel& model) {
+  return *model.state_;
+}
+
 PreparedModel::PreparedModel(std::unique_ptr<PtqState> state) : state_(std::move(state)) {
   for (const ptq::PlannedMatch& match : state_->matches) patterns_.push_back(match.info);
 }

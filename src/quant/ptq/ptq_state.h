@@ -48,9 +48,10 @@ struct PtqState {
   int64_t samples = 0;
 };
 
-/// The one way to a prepared model's state for convert() and tests.
+/// The one way to a prepared model's state for convert(), QatGraph and tests.
 struct PtqAccess {
   static const PtqState& state(const PreparedModel& model);
+  static PtqState& mutable_state(PreparedModel& model);  ///< for training, which changes weights and ranges
 };
 
 namespace ptq {

@@ -15,6 +15,7 @@
 #include "base/errors.h"
 #include "capture/module/tracing/arguments.h"
 #include "capture/module/tracing/geometry.h"
+#include "halftone/quant/qat.h"
 #include "halftone/quant/quantized_tensor.h"
 
 namespace halftone {
@@ -139,7 +140,9 @@ void Tracer::handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, tor
             target_of(op),
             {stack.end() - static_cast<ptrdiff_t>(count), stack.end()}};
   // The kernels of quantized tensors call operators on the parts: those are what the graph is made of.
-  if (holds_quantized(call.args)) return call.run(stack);
+  // Those of weights in quantization-aware training do so too; inside of them such a weight is an ordinary
+  // tensor.
+  if (keys.has(kFakeQuantizedKey) || holds_quantized(call.args)) return call.run(stack);
   const bool statistics = updates_statistics(op, call.args);
   // Made of batch norm and copies, which are traced one by one.
   if (statistics && op.operator_name().name == "aten::instance_norm") return call.run(stack);

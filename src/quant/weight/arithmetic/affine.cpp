@@ -3,70 +3,15 @@
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <vector>
 
-#include "graph/aten/aten_parallel_for.h"
+#include "quant/weight/arithmetic/affine_steps.h"
 
 namespace halftone {
 namespace {
 
-constexpr int64_t kRowsPerTask = 16;
-
-template <typename T>
-float rounded(float value) {
-  return static_cast<float>(static_cast<T>(value));
-}
-
-struct GroupScale {
-  float scale;
-  int zero_point;
-};
-
-struct Range {
-  float lo, hi;
-};
-
-Range range_of(const float* w, int64_t count) {
-  Range range{0, 0};
-  for (int64_t i = 0; i < count; ++i) {
-    range.lo = std::min(range.lo, w[i]);
-    range.hi = std::max(range.hi, w[i]);
-  }
-  return range;
-}
-
-int clamp_steps(float steps, const AffineRule& rule) {
-  return static_cast<int>(std::clamp(steps, static_cast<float>(rule.low), static_cast<float>(rule.high)));
-}
-
-template <typename T>
-GroupScale scale_of(const float* w, int64_t count, const AffineRule& rule) {
-  const auto [lo, hi] = range_of(w, count);
-  const float steps = static_cast<float>(rule.high - rule.low);
-  if (rule.symmetric) {
-    return {std::max(rounded<T>(std::max(-lo, hi) / (steps / 2)), rule.smallest_scale), 0};
-  }
-  const float range = rounded<T>(hi - lo);
-  // A range beyond the type's largest number is divided before it is added up: every finite weight can be
-  // quantized.
-  const float step = std::isfinite(range) ? range / steps : hi / steps - lo / steps;
-  const float scale = std::max(rounded<T>(step), rule.smallest_scale);
-  const float zero_point = static_cast<float>(rule.low) - std::nearbyint(rounded<T>(lo / scale));
-  return {scale, clamp_steps(zero_point, rule)};
-}
-
-template <typename T>
-void quantize_group(const float* w, int64_t count, GroupScale s, const AffineRule& rule, int8_t* q) {
-  const float inverse = rounded<T>(1.0f / s.scale);
-  const float low = static_cast<float>(rule.low), high = static_cast<float>(rule.high);
-  for (int64_t i = 0; i < count; ++i) {
-    const float steps = std::nearbyint(rounded<T>(w[i] * inverse)) + static_cast<float>(s.zero_point);
-    q[i] = static_cast<int8_t>(std::clamp(steps, low, high));
-  }
-}
+using namespace affine;
 
 /// Looks for a better scale than the one that the range gives (affine.h says where).
 template <typename T>
@@ -145,14 +90,6 @@ void search_group(const float* w, int64_t count, const AffineRule& rule, GroupSc
   s = ScaleSearch<T>(rule, count).run(w, s);
 }
 
-// Calls f with a value of the C++ type of a floating-point type; double counts as float.
-template <typename F>
-auto with_type(c10::ScalarType type, F f) {
-  if (type == c10::ScalarType::BFloat16) return f(c10::BFloat16{});
-  if (type == c10::ScalarType::Half) return f(c10::Half{});
-  return f(float{});
-}
-
 }  // namespace
 
 AffineRule int8_rule(int weight_bits, c10::ScalarType dtype) {
@@ -190,19 +127,12 @@ AffineParts quantize_affine(const at::Tensor& weight, int64_t group, const Affin
   const auto choose = with_type(rule.scale_type, [](auto type) { return &scale_of<decltype(type)>; });
   const auto quantize = with_type(rule.math_type, [](auto type) { return &quantize_group<decltype(type)>; });
   const auto search = with_type(rule.math_type, [](auto type) { return &search_group<decltype(type)>; });
-  AtenParallelFor parallel_for;
-  parallel_for.run((n + kRowsPerTask - 1) / kRowsPerTask, [&](int64_t task, int) {
-    const int64_t first = task * kRowsPerTask * groups,
-                  last = std::min(n * groups, first + kRowsPerTask * groups);
-    for (int64_t g = first; g < last; ++g) {
-      const int64_t column = g % groups * group, at = g / groups * k + column;
-      const int64_t count = std::min(group, k - column);
-      GroupScale s = choose(w + at, count, rule);
-      if (rule.search) search(w + at, count, rule, s);
-      scale[g] = s.scale;
-      if (zero_point != nullptr) zero_point[g] = static_cast<int8_t>(s.zero_point);
-      quantize(w + at, count, s, rule, q + at);
-    }
+  for_each_group(n, k, group, [&](int64_t g, int64_t at, int64_t count) {
+    GroupScale s = choose(w + at, count, rule);
+    if (rule.search) search(w + at, count, rule, s);
+    scale[g] = s.scale;
+    if (zero_point != nullptr) zero_point[g] = static_cast<int8_t>(s.zero_point);
+    quantize(w + at, count, s, rule, q + at);
   });
   return parts;
 }

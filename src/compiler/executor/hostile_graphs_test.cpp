@@ -391,7 +391,10 @@ TEST_F(HostileCalls, FusedLinear) {
   for (const char* attributes : {"[0, 0, 0]", "[-32, 1, 0]", "[64, 0, 0]", "[4294967328, 0, 0]", "[32, 0]",
                                  "[32, 0, -1]", "[32, 0, 63]", "[32, 0, 66]", "[32, 0, 9223372036854775807]"})
     refuses(out, call("[%g, %s]", "None", "None", rest("int4", attributes)));
-  refuses(out, call("[%g, %s, %s]", "None", "None", rest("int4", "[32, 1, 0]")));
+  accepts(out,
+          call("[%g, %s, %s]", "None", "None", rest("int4", "[32, 1, 0]")));  // zero points may be floats
+  for (const char* zero_point : {"%v", "%g", "%k"})
+    refuses(out, call(fmt::format("[%g, %s, {}]", zero_point), "None", "None", rest("int4", "[32, 1, 0]")));
   refuses(out, call("[%k, %v]", "None", "None", rest("fp8", "[0, 0]")));
   refuses(out, call("[%k]", "None", "None", rest("bf16", "[]")));
   // Rows that are said to be quantized: too few scales, floats, the other sign.
@@ -414,7 +417,9 @@ TEST_F(HostileCalls, WeightsOfLinears) {
   for (const char* group : {"0", "-32", "33", "64", "4294967328", "9223372036854775807"})
     refuses(y, fmt::format("halftone::int4_linear(%x, %g, %s, None, None, group_size={})", group));
   refuses(y, "halftone::int4_linear(%x, %g, %v, None, None, group_size=32)");
-  refuses(y, "halftone::int4_linear(%x, %g, %s, %s, None, group_size=32)");
+  accepts(y, "halftone::int4_linear(%x, %g, %s, %s, None, group_size=32)");
+  for (const char* zero_point : {"%v", "%g", "%k"})
+    refuses(y, fmt::format("halftone::int4_linear(%x, %g, %s, {}, None, group_size=32)", zero_point));
   for (const char* numbers :
        {"bits=0, in_features=64, group_size=32", "bits=4, in_features=-64, group_size=32",
         "bits=4, in_features=9223372036854775807, group_size=0", "bits=4, in_features=64, group_size=-1",

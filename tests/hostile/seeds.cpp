@@ -15,6 +15,7 @@
 #include "halftone/ptq/static_int8.h"
 #include "halftone/quant/quantize.h"
 #include "models.h"
+#include "quant/graph/quantize_graph.h"
 
 namespace halftone::hostile {
 namespace {
@@ -78,6 +79,36 @@ class SeedMaker {
       add(*quantized, fmt::format("{} {}", module.name, scheme.names[0]));
       add(*quantized, fmt::format("{} {} packed", module.name, scheme.names[0]), true);
       add(*rewritten(*quantized), fmt::format("{} {} rewritten", module.name, scheme.names[0]));
+    }
+  }
+
+  /// Weights of 16 values in each group of 32, which become int4 with zero points that are floats.
+  void add_levels(const GraphModule& module) {
+    TensorMap tensors = *module.tensors();
+    for (auto& [name, tensor] : tensors) {
+      if (tensor.dim() != 2 || tensor.size(1) % 32 != 0 || tensor.scalar_type() != at::kFloat) continue;
+      const at::Tensor groups = tensor.reshape({tensor.size(0), -1, 32});
+      const at::Tensor low = groups.amin(2, true), step = (groups.amax(2, true) - low) / 15;
+      tensor = (((groups - low) / step).round() * step + low).reshape(tensor.sizes());
+    }
+    GraphModule rounded(module.graph().clone(), std::move(tensors), module.call_spec());
+    for (const auto activations : {Int4Activations::kFloat, Int4Activations::kInt8}) {
+      auto quantized = copy_of(rounded);
+      quantized->ranges = module.ranges;
+      quantized->sample_inputs = module.sample_inputs;
+      try {
+        quantize_keeping_levels(*quantized, activations, Bf16WeightOnlyConfig{}, {});
+      } catch (const Error&) {
+        return;  // nothing to quantize
+      }
+      const auto& nodes = quantized->graph().nodes();
+      const bool found = std::any_of(nodes.begin(), nodes.end(),
+                                     [](const auto& node) { return node->is("halftone::int4_linear"); });
+      if (!found || !fill_metas(*quantized)) continue;
+      const std::string name = fmt::format("{} levels {}", module.name, static_cast<int>(activations));
+      add(*quantized, name);
+      add(*quantized, name + " packed", true);
+      add(*rewritten(*quantized), name + " rewritten");
     }
   }
 
@@ -146,6 +177,7 @@ Seeds make_seeds(const std::string& pt2_folder) {
     maker.add(*module, module->name);
     maker.add(*rewritten(*module), module->name + " rewritten");
     maker.add_quantized(*module);
+    maker.add_levels(*module);
     maker.add_static(*module);
   }
   Seeds seeds{std::move(maker.seeds), {}, {maker.targets.begin(), maker.targets.end()}};

@@ -56,7 +56,9 @@ std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, Decode
 
 QuantizeReport quantize_decoder(GraphModule& module, const QuantConfig& scheme) {
   QuantizeOptions options{.embeddings = true};
-  options.filter = [](const LayerInfo& layer) { return layer.name.find("rotary_") == std::string::npos; };
+  options.filter = [](const LayerInfo& layer) {
+    return layer.name.find("rotary_") == std::string::npos && !layer.name.ends_with("embed_positions");
+  };
   return quantize_(module, scheme, options);
 }
 

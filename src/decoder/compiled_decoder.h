@@ -24,7 +24,7 @@ struct CompiledDecoder {
 std::shared_ptr<GraphModule> capture_decoder(const DecoderConfig& config, DecoderWeights weights,
                                              int64_t context);
 
-/// Its linears and its embedding, but not the tables of rotary positions, which are read as an embedding is.
+/// Its linears and its embedding, but not the tables of positions, which are read as an embedding is.
 QuantizeReport quantize_decoder(GraphModule& module, const QuantConfig& scheme);
 
 }  // namespace halftone

@@ -18,7 +18,9 @@ DecoderScheme::DecoderScheme(const std::string& name) {
 std::optional<QuantizeReport> DecoderScheme::apply(GraphModule& module) const {
   if (config_ && config_->is_noquant()) return std::nullopt;
   QuantizeOptions options{.embeddings = true};
-  options.filter = [](const LayerInfo& layer) { return layer.name.find("rotary_") == std::string::npos; };
+  options.filter = [](const LayerInfo& layer) {
+    return layer.name.find("rotary_") == std::string::npos && !layer.name.ends_with("embed_positions");
+  };
   if (config_) return quantize_(module, *config_, options);
   return quantize_keeping_levels(module, activations_, Bf16WeightOnlyConfig{}, options);
 }

@@ -15,7 +15,7 @@ class DecoderScheme {
   /// Throws as named_scheme() does, and kUnsupported for schemes that need data or measurements.
   explicit DecoderScheme(const std::string& name);
 
-  /// Quantizes the linears and the embedding, but not the tables of rotary positions, which are read as an embedding is.
+  /// Quantizes the linears and the embedding, but not the tables of positions, which are read as an embedding is.
   /// Nothing to report where nothing is quantized.
   std::optional<QuantizeReport> apply(GraphModule& module) const;
 

@@ -39,32 +39,39 @@ DecoderWeights weights_of(const DecoderConfig& config, bool tied) {
     return at::randn({rows, columns}) / std::sqrt(columns);
   };
   const auto norm = [&] { return at::rand({config.width}) + 0.5; };
-  DecoderWeights weights{at::randn({config.vocabulary, config.width}), norm(), {}, {}};
+  const auto biased_norm = [&](bool there) {
+    if (!there) return BiasedWeight{};
+    return BiasedWeight{norm(), config.layer_norms ? at::randn({config.width}) : at::Tensor()};
+  };
+  DecoderWeights weights{at::randn({config.vocabulary, config.width}), {norm(), {}}, {}, {}, {}};
   if (!tied) weights.head = matrix(config.vocabulary, config.width);
   const int64_t queries = config.heads * config.head_width, keys = config.kv_heads * config.head_width;
   for (int64_t i = 0; i < config.layers; ++i) {
     const auto linear = [&](int64_t rows, int64_t columns, bool bias) {
-      return LinearWeights{matrix(rows, columns), bias ? at::randn({rows}) : at::Tensor()};
+      return BiasedWeight{matrix(rows, columns), bias ? at::randn({rows}) : at::Tensor()};
     };
-    const auto norm_if = [&](bool there) { return there ? norm() : at::Tensor(); };
     const auto head_norm = [&](int64_t all) {
-      if (config.head_norm == HeadNorm::kNone) return at::Tensor();
-      return at::rand({config.head_norm == HeadNorm::kHead ? config.head_width : all}) + 0.5;
+      if (config.head_norm == HeadNorm::kNone) return BiasedWeight{};
+      return BiasedWeight{at::rand({config.head_norm == HeadNorm::kHead ? config.head_width : all}) + 0.5,
+                          {}};
     };
-    weights.layers.push_back({.attention_norm = norm_if(config.norms_before),
-                              .feed_forward_norm = norm_if(config.norms_before),
-                              .attention_after_norm = norm_if(config.norms_after),
-                              .feed_forward_after_norm = norm_if(config.norms_after),
-                              .query = linear(queries, config.width, config.qkv_bias),
-                              .key = linear(keys, config.width, config.qkv_bias),
-                              .value = linear(keys, config.width, config.qkv_bias),
-                              .attention_output = linear(config.width, queries, config.output_bias),
-                              .query_norm = head_norm(queries),
-                              .key_norm = head_norm(keys),
-                              .gate = linear(config.hidden, config.width, config.forward_bias),
-                              .up = linear(config.hidden, config.width, config.forward_bias),
-                              .down = linear(config.width, config.hidden, config.forward_bias)});
+    weights.layers.push_back(
+        {.attention_norm = biased_norm(config.norms_before),
+         .feed_forward_norm = biased_norm(config.norms_before),
+         .attention_after_norm = biased_norm(config.norms_after),
+         .feed_forward_after_norm = biased_norm(config.norms_after),
+         .query = linear(queries, config.width, config.qkv_bias),
+         .key = linear(keys, config.width, config.qkv_bias),
+         .value = linear(keys, config.width, config.qkv_bias),
+         .attention_output = linear(config.width, queries, config.output_bias),
+         .query_norm = head_norm(queries),
+         .key_norm = head_norm(keys),
+         .gate = config.gated ? linear(config.hidden, config.width, config.forward_bias) : BiasedWeight{},
+         .up = linear(config.hidden, config.width, config.forward_bias),
+         .down = linear(config.width, config.hidden, config.forward_bias)});
   }
+  if (config.layer_norms) weights.norm.bias = at::randn({config.width});
+  if (config.learned_positions) weights.positions = at::randn({config.trained_context, config.width});
   return weights;
 }
 
@@ -90,7 +97,7 @@ at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights,
   at::Tensor x = weights.embedding.index_select(0, at::tensor(tokens));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     const DecoderLayerWeights& layer = weights.layers[i];
-    const at::Tensor n = normed(x, layer.attention_norm, config.norm_eps);
+    const at::Tensor n = normed(x, layer.attention_norm.weight, config.norm_eps);
     const at::Tensor q = rotated(at::mm(n, layer.query.weight.t()).view({t, config.heads, config.head_width}),
                                  config.rotaries[0].base);
     const int64_t group = config.heads / config.kv_heads;
@@ -105,12 +112,12 @@ at::Tensor reference(const DecoderConfig& config, const DecoderWeights& weights,
       scores = scores + at::full({t, t}, -INFINITY).tril(-config.window);
     const at::Tensor y = at::bmm(at::softmax(scores, -1), v).transpose(0, 1).reshape({t, -1});
     x = x + at::mm(y, layer.attention_output.weight.t());
-    const at::Tensor f = normed(x, layer.feed_forward_norm, config.norm_eps);
+    const at::Tensor f = normed(x, layer.feed_forward_norm.weight, config.norm_eps);
     x = x + at::mm(at::silu(at::mm(f, layer.gate.weight.t())) * at::mm(f, layer.up.weight.t()),
                    layer.down.weight.t());
   }
   const at::Tensor head = weights.head.defined() ? weights.head : weights.embedding;
-  return at::mm(normed(x, weights.norm, config.norm_eps), head.t());
+  return at::mm(normed(x, weights.norm.weight, config.norm_eps), head.t());
 }
 
 CompiledDecoder compiled(const DecoderConfig& config, const DecoderWeights& weights, int threads = 0) {
@@ -207,6 +214,17 @@ std::map<std::string, DecoderConfig> variants() {
   mistral.window = 5;
   mistral.kinds = {{.windowed = true}, {.windowed = true}};
   variant("smollm3").kinds = {{}, {.rotary = -1}};
+  DecoderConfig& gpt2 = variant("gpt2");
+  gpt2.layer_norms = gpt2.learned_positions = true;
+  gpt2.gated = false;
+  gpt2.activation = DecoderActivation::kGeluTanh;
+  gpt2.kinds = {{.rotary = -1}, {.rotary = -1}};
+  gpt2.rotaries.clear();
+  DecoderConfig& neox = variant("neox");
+  neox.layer_norms = neox.parallel = true;
+  neox.gated = false;
+  neox.activation = DecoderActivation::kGelu;
+  neox.rotary_width = 4;
   DecoderConfig& biased = variant("biases everywhere");
   biased.qkv_bias = biased.output_bias = biased.forward_bias = true;
   return variants;

@@ -5,6 +5,7 @@
 #include <ATen/ops/cos.h>
 #include <ATen/ops/embedding.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/outer.h>
@@ -28,16 +29,34 @@ namespace halftone {
 
 namespace {
 
-/// A module that is one tensor, so that it gets a name of its own.
+/// A module that is one weight, so that it gets a name of its own.
 struct Weight : torch::nn::Module {
-  explicit Weight(at::Tensor tensor) : tensor(register_parameter("weight", std::move(tensor), false)) {}
-  at::Tensor tensor;
+  explicit Weight(BiasedWeight given) : weight(std::move(given)) {
+    register_parameter("weight", weight.weight, false);
+    if (weight.bias.defined()) register_parameter("bias", weight.bias, false);
+  }
+  BiasedWeight weight;
 };
 
-/// Undefined tensors stay so.
-at::Tensor register_weight(torch::nn::Module& parent, const std::string& name, at::Tensor tensor) {
-  if (!tensor.defined()) return tensor;
-  return parent.register_module(name, std::make_shared<Weight>(std::move(tensor)))->tensor;
+/// Undefined weights stay so.
+BiasedWeight register_weight(torch::nn::Module& parent, const std::string& name, BiasedWeight weight) {
+  if (!weight.weight.defined()) return weight;
+  return parent.register_module(name, std::make_shared<Weight>(std::move(weight)))->weight;
+}
+at::Tensor register_table(torch::nn::Module& parent, const std::string& name, at::Tensor table) {
+  return register_weight(parent, name, {std::move(table), {}}).weight;
+}
+
+at::Tensor product(const at::Tensor& x, const BiasedWeight& linear) {
+  return linear.bias.defined() ? at::linear(x, linear.weight, linear.bias) : at::linear(x, linear.weight);
+}
+
+/// Over as many of the last numbers as there are weights; without weights x itself.
+at::Tensor normed(const at::Tensor& x, const BiasedWeight& norm, const DecoderConfig& config) {
+  if (!norm.weight.defined()) return x;
+  if (config.layer_norms)
+    return at::layer_norm(x, norm.weight.sizes(), norm.weight, norm.bias, config.norm_eps);
+  return at::rms_norm(x, norm.weight.sizes(), norm.weight, config.norm_eps);
 }
 
 /// The angle of position p and pair i of n is p · base^(-i / n) / divisor; both halves of a head have the same angles. Pairs
@@ -82,22 +101,6 @@ at::Tensor capped_attention(const at::Tensor& q, const at::Tensor& k, const at::
 
 }  // namespace
 
-struct DecoderModel::Linear : torch::nn::Module {
-  explicit Linear(LinearWeights given) : weights(std::move(given)) {
-    register_parameter("weight", weights.weight, false);
-    if (weights.bias.defined()) register_parameter("bias", weights.bias, false);
-  }
-  static std::shared_ptr<Linear> add_to(torch::nn::Module& parent, const std::string& name,
-                                        LinearWeights weights) {
-    return parent.register_module(name, std::make_shared<Linear>(std::move(weights)));
-  }
-  at::Tensor operator()(const at::Tensor& x) const {
-    return weights.bias.defined() ? at::linear(x, weights.weight, weights.bias)
-                                  : at::linear(x, weights.weight);
-  }
-  LinearWeights weights;
-};
-
 class DecoderModel::Layer : public torch::nn::Module {
  public:
   Layer(const DecoderConfig& config, DecoderLayerKind kind, DecoderLayerWeights weights, int64_t context)
@@ -105,20 +108,20 @@ class DecoderModel::Layer : public torch::nn::Module {
         kind_(kind),
         scale_(config.attention_scale > 0 ? config.attention_scale : 1 / std::sqrt(config.head_width)) {
     const auto attention = register_module("self_attn", std::make_shared<torch::nn::Module>("attention"));
-    query_ = Linear::add_to(*attention, "q_proj", std::move(weights.query));
-    key_ = Linear::add_to(*attention, "k_proj", std::move(weights.key));
-    value_ = Linear::add_to(*attention, "v_proj", std::move(weights.value));
-    output_ = Linear::add_to(*attention, "o_proj", std::move(weights.attention_output));
+    query_ = register_weight(*attention, "q_proj", std::move(weights.query));
+    key_ = register_weight(*attention, "k_proj", std::move(weights.key));
+    value_ = register_weight(*attention, "v_proj", std::move(weights.value));
+    output_ = register_weight(*attention, "o_proj", std::move(weights.attention_output));
     query_norm_ = register_weight(*attention, "q_norm", std::move(weights.query_norm));
     key_norm_ = register_weight(*attention, "k_norm", std::move(weights.key_norm));
     const std::vector<int64_t> cache = {1, config.kv_heads, context, config.head_width};
     keys_ = attention->register_buffer("keys", at::zeros(cache));
     values_ = attention->register_buffer("values", at::zeros(cache));
     const auto forward = register_module("mlp", std::make_shared<torch::nn::Module>("mlp"));
-    gate_ = Linear::add_to(*forward, "gate_proj", std::move(weights.gate));
-    up_ = Linear::add_to(*forward, "up_proj", std::move(weights.up));
-    down_ = Linear::add_to(*forward, "down_proj", std::move(weights.down));
-    const bool after = weights.attention_after_norm.defined();
+    gate_ = register_weight(*forward, "gate_proj", std::move(weights.gate));
+    up_ = register_weight(*forward, "up_proj", std::move(weights.up));
+    down_ = register_weight(*forward, "down_proj", std::move(weights.down));
+    const bool after = weights.attention_after_norm.weight.defined();
     attention_norm_ = register_weight(*this, "input_layernorm", std::move(weights.attention_norm));
     attention_after_norm_ =
         register_weight(*this, "post_attention_layernorm", std::move(weights.attention_after_norm));
@@ -134,25 +137,25 @@ class DecoderModel::Layer : public torch::nn::Module {
   at::Tensor forward(const at::Tensor& x, const at::Tensor& positions, const Turn* turn,
                      const at::Tensor& keep) {
     const CaptureScope scope(*this);
-    const at::Tensor attended = attend(normed(x, attention_norm_), positions, turn, keep);
-    const at::Tensor h = x + normed(attended, attention_after_norm_);
-    const at::Tensor n = normed(h, forward_norm_);
-    const at::Tensor y = (*down_)(activated((*gate_)(n), config_.activation) * (*up_)(n));
-    return h + normed(y, forward_after_norm_);
+    const at::Tensor attended = attend(normed(x, attention_norm_, config_), positions, turn, keep);
+    const at::Tensor h = x + normed(attended, attention_after_norm_, config_);
+    const at::Tensor n = normed(config_.parallel ? x : h, forward_norm_, config_);
+    return h + normed(feed_forward(n), forward_after_norm_, config_);
   }
 
  private:
-  /// Over as many of the last numbers as there are weights; without weights x itself.
-  at::Tensor normed(const at::Tensor& x, const at::Tensor& weight) const {
-    return weight.defined() ? at::rms_norm(x, weight.sizes(), weight, config_.norm_eps) : x;
+  at::Tensor feed_forward(const at::Tensor& x) const {
+    const at::Tensor up = product(x, up_);
+    if (!config_.gated) return product(activated(up, config_.activation), down_);
+    return product(activated(product(x, gate_), config_.activation) * up, down_);
   }
 
   /// x [1, t, heads · d] as heads [1, t, heads, d], with the norm that is over all of them or over each.
-  at::Tensor heads_of(const at::Tensor& x, const at::Tensor& norm) const {
+  at::Tensor heads_of(const at::Tensor& x, const BiasedWeight& norm) const {
     const int64_t d = config_.head_width, heads = x.size(2) / d;
     const bool all = config_.head_norm == HeadNorm::kAllHeads;
-    const at::Tensor split = (all ? normed(x, norm) : x).view({1, x.size(1), heads, d});
-    return all ? split : normed(split, norm);
+    const at::Tensor split = (all ? normed(x, norm, config_) : x).view({1, x.size(1), heads, d});
+    return all ? split : normed(split, norm, config_);
   }
 
   at::Tensor attend(const at::Tensor& x, const at::Tensor& positions, const Turn* turn,
@@ -160,10 +163,10 @@ class DecoderModel::Layer : public torch::nn::Module {
     const auto turned = [&](const at::Tensor& heads) {
       return turn == nullptr ? heads : rotated(heads, turn->cosines, turn->sines);
     };
-    const at::Tensor q = turned(heads_of((*query_)(x), query_norm_)).transpose(1, 2);
-    const at::Tensor k = turned(heads_of((*key_)(x), key_norm_)).transpose(1, 2);
+    const at::Tensor q = turned(heads_of(product(x, query_), query_norm_)).transpose(1, 2);
+    const at::Tensor k = turned(heads_of(product(x, key_), key_norm_)).transpose(1, 2);
     keys_.index_copy_(2, positions, k);
-    values_.index_copy_(2, positions, heads_of((*value_)(x), {}).transpose(1, 2));
+    values_.index_copy_(2, positions, heads_of(product(x, value_), {}).transpose(1, 2));
     const int64_t t = x.size(1), n = keep.size(1);
     const at::Tensor keys = keys_.narrow(2, 0, n), values = values_.narrow(2, 0, n);
     const at::Tensor y = config_.attention_cap > 0
@@ -171,14 +174,14 @@ class DecoderModel::Layer : public torch::nn::Module {
                              : at::scaled_dot_product_attention(
                                    q, keys, values, keep, /*dropout_p=*/0.0, /*is_causal=*/false, scale_,
                                    /*enable_gqa=*/config_.heads != config_.kv_heads);
-    return (*output_)(y.transpose(1, 2).reshape({1, t, config_.heads * config_.head_width}));
+    return product(y.transpose(1, 2).reshape({1, t, config_.heads * config_.head_width}), output_);
   }
 
   const DecoderConfig& config_;
   DecoderLayerKind kind_;
   double scale_;
-  std::shared_ptr<Linear> query_, key_, value_, output_, gate_, up_, down_;
-  at::Tensor attention_norm_, attention_after_norm_, query_norm_, key_norm_, forward_norm_,
+  BiasedWeight query_, key_, value_, output_, gate_, up_, down_;
+  BiasedWeight attention_norm_, attention_after_norm_, query_norm_, key_norm_, forward_norm_,
       forward_after_norm_;
   at::Tensor keys_, values_;  ///< [1, heads of keys and values, context, head width]
 };
@@ -186,7 +189,8 @@ class DecoderModel::Layer : public torch::nn::Module {
 DecoderModel::DecoderModel(const DecoderConfig& config, DecoderWeights weights, int64_t context)
     : torch::nn::Module("decoder"), config_(config) {
   const auto model = register_module("model", std::make_shared<torch::nn::Module>("model"));
-  embedding_ = register_weight(*model, "embed_tokens", std::move(weights.embedding));
+  embedding_ = register_table(*model, "embed_tokens", std::move(weights.embedding));
+  positions_ = register_table(*model, "embed_positions", std::move(weights.positions));
   const auto layers = model->register_module("layers", std::make_shared<torch::nn::Module>("layers"));
   for (size_t i = 0; i < weights.layers.size(); ++i) {
     auto layer = std::make_shared<Layer>(config_, config.kind_of(static_cast<int64_t>(i)),
@@ -194,7 +198,7 @@ DecoderModel::DecoderModel(const DecoderConfig& config, DecoderWeights weights, 
     layers_.push_back(layers->register_module(std::to_string(i), std::move(layer)));
   }
   norm_ = register_weight(*model, "norm", std::move(weights.norm));
-  head_ = weights.head.defined() ? register_weight(*this, "lm_head", std::move(weights.head)) : embedding_;
+  head_ = weights.head.defined() ? register_table(*this, "lm_head", std::move(weights.head)) : embedding_;
   for (size_t i = 0; i < config.rotaries.size(); ++i) {
     auto [cosines, sines] = rotary_tables(config, config.rotaries[i], context);
     turns_.push_back({model->register_buffer(fmt::format("rotary_cosines_{}", i), std::move(cosines)),
@@ -206,6 +210,7 @@ DecoderModel::~DecoderModel() = default;
 at::Tensor DecoderModel::forward(const at::Tensor& tokens, const at::Tensor& positions,
                                  const at::Tensor& keep, const at::Tensor& near) {
   at::Tensor x = at::embedding(embedding_, tokens);
+  if (positions_.defined()) x = x + at::embedding(positions_, positions);
   std::vector<Turn> turns;  // [t, 1, head width]: the same for all heads
   for (const Turn& turn : turns_)
     turns.push_back({at::embedding(turn.cosines, positions).unsqueeze(1),
@@ -216,7 +221,7 @@ at::Tensor DecoderModel::forward(const at::Tensor& tokens, const at::Tensor& pos
     x = layer->forward(x, positions, turn, kind.windowed && near.defined() ? near : keep);
   }
   x = x.narrow(1, x.size(1) - 1, 1);
-  const at::Tensor logits = at::linear(at::rms_norm(x, {x.size(2)}, norm_, config_.norm_eps), head_);
+  const at::Tensor logits = at::linear(normed(x, norm_, config_), head_);
   // The weights of the norm have the cap's 1 / c.
   return config_.logit_cap > 0 ? at::tanh(logits) * config_.logit_cap : logits;
 }

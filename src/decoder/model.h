@@ -29,14 +29,14 @@ class DecoderModel : public torch::nn::Module {
                      const at::Tensor& near = {});
 
  private:
-  struct Linear;
   class Layer;
   struct Turn {
     at::Tensor cosines, sines;  ///< [context, head width]; in a call [t, 1, head width]
   };
 
   DecoderConfig config_;  ///< the layers refer to it
-  at::Tensor embedding_, norm_, head_;
+  at::Tensor embedding_, positions_, head_;
+  BiasedWeight norm_;
   std::vector<Turn> turns_;  ///< one for each of DecoderConfig::rotaries
   std::vector<std::shared_ptr<Layer>> layers_;
 };

@@ -55,6 +55,9 @@ MODELS = {
     "olmo2": ("Olmo2", {}),
     "granite": ("Granite", {"embedding_multiplier": 12.0, "attention_multiplier": 0.1, "residual_multiplier": 0.22, "logits_scaling": 4.0}),
     "smollm3": ("SmolLM3", {"num_hidden_layers": 5, "tie_word_embeddings": True}),
+    "gpt2": ("GPT2", {}),
+    "gpt_neox": ("GPTNeoX", {"rotary_pct": 0.25}),
+    "gpt_neox_serial": ("GPTNeoX", {"use_parallel_residual": False}),
 }
 # Gemma 2 caps its scores, for which there are no native steps.
 NOT_NATIVE = {"gemma2"}
@@ -66,15 +69,20 @@ if transformers is not None:
 
 def make(name):
     kind, more = MODELS[name]
-    config = getattr(transformers, kind + "Config")(**{**SIZES, **more}, attn_implementation="eager")
+    sizes = {**SIZES, **more}
+    for key in ("num_key_value_heads", "intermediate_size") if kind.startswith("GPT") else ():
+        del sizes[key]
+    if kind == "GPTNeoX":
+        sizes["intermediate_size"] = 4 * WIDTH
+    config = getattr(transformers, kind + "Config")(**sizes, attn_implementation="eager")
     torch.manual_seed(7)
-    model = getattr(transformers, kind.removesuffix("Text") + "ForCausalLM")(config).eval()
+    model = transformers.AutoModelForCausalLM.from_config(config).eval()
     random = torch.Generator().manual_seed(3)
     for key, parameter in model.named_parameters():
         values = torch.randn(parameter.shape, generator=random)
         if parameter.dim() == 2:
-            values /= math.sqrt(parameter.shape[1]) if "embed" not in key else 4
-        elif "norm" in key:
+            values /= math.sqrt(parameter.shape[1]) if "embed" not in key and "wte" not in key else 4
+        elif ("norm" in key or "ln_" in key) and "weight" in key:
             values = torch.rand(parameter.shape, generator=random) + (-0.5 if "gemma" in name else 0.5)
         else:
             values /= 4
@@ -111,7 +119,9 @@ def as_version_4(folder):
         if rope.get("rope_type", "default") != "default":
             config["rope_scaling"] = {"type" if rope["rope_type"] == "linear" else "rope_type": rope["rope_type"],
                                       **{key: value for key, value in rope.items() if key not in ("rope_theta", "rope_type")}}
-        if "partial_rotary_factor" in rope:
+        if "partial_rotary_factor" in rope and config["model_type"] == "gpt_neox":
+            config["rotary_pct"], config["rotary_emb_base"] = rope["partial_rotary_factor"], config.pop("rope_theta")
+        elif "partial_rotary_factor" in rope:
             config["partial_rotary_factor"] = rope["partial_rotary_factor"]
     path.write_text(json.dumps(config))
 
@@ -170,10 +180,13 @@ def gguf_keys(out, name, config):
     out.add_context_length(CONTEXT)
     out.add_embedding_length(WIDTH)
     out.add_block_count(config.num_hidden_layers)
-    out.add_feed_forward_length(config.intermediate_size)
+    out.add_feed_forward_length(getattr(config, "intermediate_size", None) or 4 * WIDTH)
     out.add_head_count(config.num_attention_heads)
-    out.add_head_count_kv(config.num_key_value_heads)
-    out.add_layer_norm_rms_eps(config.rms_norm_eps)
+    out.add_head_count_kv(getattr(config, "num_key_value_heads", config.num_attention_heads))
+    if hasattr(config, "rms_norm_eps"):
+        out.add_layer_norm_rms_eps(config.rms_norm_eps)
+    else:
+        out.add_layer_norm_eps(getattr(config, "layer_norm_eps", None) or config.layer_norm_epsilon)
     head = getattr(config, "head_dim", None) or WIDTH // config.num_attention_heads
     out.add_key_length(head)
     out.add_value_length(head)
@@ -206,7 +219,8 @@ def write_gguf(path, name, model, architecture, factors=None):
     config = model.config
     out = gguf.GGUFWriter(path, architecture)
     head = gguf_keys(out, name, config)
-    out.add_rope_freq_base(rope_of(config, "theta"))
+    if architecture != "gpt2":
+        out.add_rope_freq_base(rope_of(config, "theta"))
     if name == "gemma3_scaled":
         out.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         out.add_rope_scaling_factor(8.0)
@@ -227,8 +241,10 @@ def write_gguf(path, name, model, architecture, factors=None):
             continue
         if neighbour_pairs and ("q_proj" in key or "k_proj" in key):
             tensor = neighbours(tensor, config.num_attention_heads if "q_proj" in key else config.num_key_value_heads)
-        if architecture.startswith("gemma") and "norm" in key:
+        if architecture.startswith("gemma") and ("norm" in key or "ln_" in key) and "weight" in key:
             tensor = tensor + 1
+        if architecture == "gpt2" and "c_" in key and tensor.dim() == 2:
+            tensor = tensor.T
         stem, kind = key.rsplit(".", 1)
         out.add_tensor(f"{names.get_name(stem)}.{kind}", tensor.contiguous().numpy().astype(numpy.float32))
     if factors is not None:
@@ -246,7 +262,7 @@ class GgufFiles(ArchitectureTest):
         tokens = tokens_of()
         files = {"llama": "llama", "llama_untied_biases": "llama", "llama3": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "gemma": "gemma",
                  "gemma2": "gemma2", "gemma3": "gemma3", "gemma3_scaled": "gemma3", "phi3": "phi3", "olmo2": "olmo2", "granite": "granite",
-                 "smollm3": "smollm3", "mistral": "llama"}
+                 "smollm3": "smollm3", "mistral": "llama", "gpt2": "gpt2"}
         for name, architecture in files.items():
             with self.subTest(name):
                 model = make(name)

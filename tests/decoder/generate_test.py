@@ -143,7 +143,7 @@ class Generate(unittest.TestCase):
 
         # Each with the words that the message must have.
         files = {
-            changed("arch", architecture="gpt2"): ["gpt2", "llama"],
+            changed("arch", architecture="mamba"): ["mamba", "llama", "qwen3"],
             changed("missing", weights={"blk.1.ffn_up": None}): ["blk.1.ffn_up.weight is missing"],
             changed("extra", weights={"blk.0.attn_sinks": torch.zeros(4)}): ["blk.0.attn_sinks.weight is not known"],
             changed("shape", weights={"blk.2.ffn_down": torch.zeros(8, 8)}): ["blk.2.ffn_down.weight is [8, 8], not [32, 72]"],

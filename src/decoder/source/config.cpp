@@ -19,6 +19,21 @@ constexpr DecoderTraits kGemma2 = {.activation = DecoderActivation::kGeluTanh, .
 constexpr DecoderTraits kGemma3 = {
     .activation = DecoderActivation::kGeluTanh, .head_norm = HeadNorm::kHead, .norms_after = true};
 
+constexpr DecoderTraits kGpt2 = {.activation = DecoderActivation::kGeluTanh,
+                                 .qkv_bias = true,
+                                 .output_bias = true,
+                                 .forward_bias = true,
+                                 .layer_norms = true,
+                                 .gated = false,
+                                 .learned_positions = true};
+constexpr DecoderTraits kNeoX = {.activation = DecoderActivation::kGelu,
+                                 .qkv_bias = true,
+                                 .output_bias = true,
+                                 .forward_bias = true,
+                                 .layer_norms = true,
+                                 .gated = false,
+                                 .parallel = true};
+
 constexpr Architecture kArchitectures[] = {
     {.gguf = "llama", .model_type = "llama", .traits = kLlama, .gguf_neighbour_pairs = true},
     {.gguf = "", .model_type = "mistral", .traits = kLlama},
@@ -53,6 +68,8 @@ constexpr Architecture kArchitectures[] = {
      .traits = kLlama,
      .gguf_neighbour_pairs = true,
      .unturned_every = 4},
+    {.gguf = "gpt2", .model_type = "gpt2", .traits = kGpt2, .naming = FolderNaming::kGpt2},
+    {.gguf = "gptneox", .model_type = "gpt_neox", .traits = kNeoX, .naming = FolderNaming::kNeoX},
 };
 
 const Architecture& architecture_of(std::string_view Architecture::*member, std::string_view name,
@@ -67,11 +84,14 @@ const Architecture& architecture_of(std::string_view Architecture::*member, std:
        fmt::join(known, ", "));
 }
 
+constexpr int64_t kMaxHeadWidth = 8192;  // tables of rotary positions are so wide
+
 [[noreturn]] void fail_config(const DecoderConfig& config, std::string_view what) {
   fail(ErrorCode::kCorruptFile, "{}: {}", config.file, what);
 }
 
 void check_rotaries(const DecoderConfig& config) {
+  if (config.rotaries.empty()) return;
   const int64_t width = config.turned_width();
   if (config.head_width % 2 != 0)
     fail_config(config, fmt::format("heads of odd width {} cannot be rotated", config.head_width));
@@ -128,6 +148,7 @@ DecoderConfig config_for(const Architecture& architecture, const std::string& pa
   DecoderConfig config;
   static_cast<DecoderTraits&>(config) = architecture.traits;
   config.file = path;
+  config.naming = architecture.naming;
   config.rotaries[0].base = architecture.rotary_base;
   return config;
 }
@@ -138,7 +159,7 @@ void set_layer_kinds(const Architecture& architecture, DecoderConfig& config) {
   for (int64_t i = 0; i < config.layers; ++i) {
     DecoderLayerKind& kind = config.kinds[static_cast<size_t>(i)];
     kind.windowed = config.window > 0 && !is_each(i, architecture.whole_every);
-    if (is_each(i, architecture.unturned_every)) kind.rotary = -1;
+    if (config.learned_positions || is_each(i, architecture.unturned_every)) kind.rotary = -1;
   }
 }
 
@@ -162,6 +183,8 @@ void check_decoder_config(const DecoderConfig& config) {
   }
   if (!config.kinds.empty() && static_cast<int64_t>(config.kinds.size()) != config.layers)
     fail_config(config, fmt::format("kinds of {} layers, there are {}", config.kinds.size(), config.layers));
+  if (config.head_width > kMaxHeadWidth)
+    fail_config(config, fmt::format("heads of width {} are too wide", config.head_width));
   check_rotaries(config);
   check_numbers(config);
 }

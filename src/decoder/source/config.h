@@ -31,6 +31,9 @@ enum class DecoderActivation { kSilu, kGelu, kGeluTanh };
 /// What the RMS norm of queries and keys is over.
 enum class HeadNorm { kNone, kHead, kAllHeads };
 
+/// How transformers calls the tensors of a folder.
+enum class FolderNaming { kLlama, kGpt2, kNeoX };
+
 /// In what an architecture differs from Llama: RMS norms before attention and before the feed-forward part, rotary
 /// positions, grouped queries, SiLU(gate) · up, no biases. Everything here is data; the model asks for no names.
 struct DecoderTraits {
@@ -39,6 +42,10 @@ struct DecoderTraits {
   bool norms_before = true;  ///< of attention and of the feed-forward part
   bool norms_after = false;  ///< of their results, before these are added
   bool qkv_bias = false, output_bias = false, forward_bias = false;
+  bool layer_norms = false;        ///< layer norms with biases instead of RMS norms
+  bool gated = true;               ///< activation(gate) · up; else activation(up)
+  bool learned_positions = false;  ///< a table of them is added to the embeddings, and nothing is turned
+  bool parallel = false;           ///< the feed-forward part reads what attention reads, not what it added to
 };
 
 /// Every size is checked against the tensors when those are read.
@@ -69,8 +76,11 @@ struct DecoderConfig : DecoderTraits {
 
   /// How the file has the weights. Pairs that are turned together: neighbours, else one half of a head apart.
   bool neighbour_pairs = false;
-  double norm_offset = 0;    ///< added to the weights of norms
-  std::optional<bool> tied;  ///< whether the head is the embedding; nothing: where the file has no head
+  FolderNaming naming = FolderNaming::kLlama;
+  bool transposed = false;    ///< linears are [inputs, outputs]
+  bool qkv_by_heads = false;  ///< joined queries, keys and values: [heads, 3, head width] rows
+  double norm_offset = 0;     ///< added to the weights of norms
+  std::optional<bool> tied;   ///< whether the head is the embedding; nothing: where the file has no head
 
   int64_t cache_values(int64_t context) const { return 2 * layers * kv_heads * head_width * context; }
   int64_t turned_width() const { return rotary_width == 0 ? head_width : rotary_width; }
@@ -92,6 +102,7 @@ struct Architecture {
   int64_t unturned_every = 0;         ///< each n-th layer turns nothing
   double local_rotary_base = 0;       ///< of windowed layers; 0: as the others
   double rotary_base = 10000;         ///< where the file names none
+  FolderNaming naming = FolderNaming::kLlama;
 };
 
 /// kUnsupported with the names that are known.

@@ -54,7 +54,7 @@ DecoderSource open_folder(const std::string& path) {
   vocabulary.begin_ids = ids_of(folder, file, "bos_token_id");
   vocabulary.rows = config.vocabulary;
   Tokenizer tokenizer = read_folder_tokenizer(folder, vocabulary);
-  auto weights = folder_weights(folder.tensors(), config.norms_after);
+  auto weights = folder_weights(folder.tensors(), config, config.naming);
   return {std::move(config), std::move(weights), std::move(tokenizer)};
 }
 

@@ -12,6 +12,14 @@ namespace halftone {
 
 namespace {
 
+/// Other names that older architectures have for a key.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"num_hidden_layers", "n_layer"},           {"hidden_size", "n_embd"},
+    {"num_attention_heads", "n_head"},          {"intermediate_size", "n_inner"},
+    {"max_position_embeddings", "n_positions"}, {"hidden_act", "activation_function"},
+    {"rms_norm_eps", "layer_norm_epsilon"},     {"rms_norm_eps", "layer_norm_eps"},
+    {"partial_rotary_factor", "rotary_pct"},    {"rope_theta", "rotary_emb_base"}};
+
 constexpr double kPi = 3.14159265358979323846;
 
 class FolderConfigReader {
@@ -30,7 +38,7 @@ class FolderConfigReader {
     read_biases();
     read_activation();
     config_.norm_eps = number("rms_norm_eps", 1e-6);
-    if (has("tie_word_embeddings")) config_.tied = file_.at("tie_word_embeddings").get_bool();
+    if (has("tie_word_embeddings")) config_.tied = at("tie_word_embeddings").get_bool();
     read_window();
     read_rotaries();
     read_scales();
@@ -42,13 +50,24 @@ class FolderConfigReader {
   static bool present(const JsonCursor& place, std::string_view key) {
     return place.has(key) && !place.at(key).is_null();
   }
-  bool has(std::string_view key) const { return present(file_, key); }
-  bool flag(std::string_view key) const { return has(key) && file_.at(key).get_bool(); }
+  /// The name by which the file has this key; the key itself if it has none of them.
+  std::string_view name_in_file(std::string_view key) const {
+    if (present(file_, key)) return key;
+    for (const auto& [usual, other] : kOtherNames) {
+      if (usual == key && present(file_, other)) return other;
+    }
+    return key;
+  }
+  bool has(std::string_view key) const { return present(file_, name_in_file(key)); }
+  JsonCursor at(std::string_view key) const { return file_.at(name_in_file(key)); }
+  bool flag(std::string_view key, bool otherwise = false) const {
+    return has(key) ? at(key).get_bool() : otherwise;
+  }
   double number(std::string_view key, double otherwise) const {
-    return has(key) ? file_.at(key).get_double() : otherwise;
+    return has(key) ? at(key).get_double() : otherwise;
   }
   int64_t size(std::string_view key, int64_t max) const {
-    return checked_size(config_, key, file_.at(key).get_int(), max);
+    return checked_size(config_, name_in_file(key), at(key).get_int(), max);
   }
   int64_t size(std::string_view key, int64_t max, int64_t otherwise) const {
     return has(key) ? size(key, max) : otherwise;
@@ -64,11 +83,13 @@ class FolderConfigReader {
         {"num_local_experts", "a mixture of experts"},
         {"num_experts", "a mixture of experts"}};
     for (const auto& [key, why] : refused) {
-      if (has(key)) refuse(file_.at(key), why);
+      if (has(key)) refuse(at(key), why);
     }
-    for (const char* key : {"use_bidirectional_attention", "is_encoder_decoder"}) {
-      if (flag(key)) refuse(file_.at(key), "this is no decoder");
+    for (const char* key : {"use_bidirectional_attention", "is_encoder_decoder", "add_cross_attention"}) {
+      if (flag(key)) refuse(at(key), "this is no decoder");
     }
+    if (flag("scale_attn_by_inverse_layer_idx"))
+      refuse(at("scale_attn_by_inverse_layer_idx"), "attention that is scaled by the layer");
   }
 
   void read_sizes() {
@@ -76,36 +97,45 @@ class FolderConfigReader {
     config_.width = size("hidden_size", kMaxDecoderWidth);
     config_.heads = size("num_attention_heads", kMaxDecoderWidth);
     config_.kv_heads = size("num_key_value_heads", kMaxDecoderWidth, config_.heads);
-    config_.hidden = size("intermediate_size", kMaxDecoderWidth);
+    const bool is_gpt2 = config_.naming == FolderNaming::kGpt2;  // whose files need not say it
+    config_.hidden = is_gpt2 ? size("intermediate_size", kMaxDecoderWidth, 4 * config_.width)
+                             : size("intermediate_size", kMaxDecoderWidth);
     config_.vocabulary = size("vocab_size", kMaxDecoderVocabulary);
     config_.trained_context = size("max_position_embeddings", kMaxDecoderContext);
     if (!has("head_dim") && config_.width % config_.heads != 0) {
-      file_.at("num_attention_heads")
+      at("num_attention_heads")
           .fail_here(fmt::format("{} heads do not divide a hidden_size of {}", config_.heads, config_.width));
     }
     config_.head_width = size("head_dim", kMaxDecoderWidth, config_.width / config_.heads);
   }
 
   void read_biases() {
-    config_.qkv_bias = config_.qkv_bias || flag("attention_bias");
-    config_.output_bias = flag("attention_bias");
-    config_.forward_bias = flag("mlp_bias");
+    const bool of_attention = flag("attention_bias", config_.output_bias);
+    config_.qkv_bias = has("attention_bias") ? of_attention : config_.qkv_bias;
+    config_.output_bias = of_attention;
+    config_.forward_bias = flag("mlp_bias", config_.forward_bias);
+    config_.parallel = config_.parallel && flag("use_parallel_residual", true);
+    config_.transposed = config_.naming == FolderNaming::kGpt2;
+    config_.qkv_by_heads = config_.naming == FolderNaming::kNeoX;
+    if (config_.qkv_by_heads && config_.heads != config_.kv_heads)
+      at("num_key_value_heads")
+          .fail_here("this architecture has as many heads of keys and values as of queries");
   }
 
   void read_activation() {
     // Gemma 1's hidden_act names a function that it was not trained with; its models go by hidden_activation.
-    const bool by_other_name = config_.activation == DecoderActivation::kGeluTanh;
+    const bool by_other_name = architecture_.norm_is_one_plus;
     const char* key = by_other_name ? "hidden_activation" : "hidden_act";
     if (!has(key)) return;
-    const std::string name = file_.at(key).get_string();
+    const std::string name = at(key).get_string();
     if (name == "silu" || name == "swish") {
       config_.activation = DecoderActivation::kSilu;
-    } else if (name == "gelu_pytorch_tanh" || name == "gelu_new") {
+    } else if (name == "gelu_pytorch_tanh" || name == "gelu_new" || name == "gelu_fast") {
       config_.activation = DecoderActivation::kGeluTanh;
     } else if (name == "gelu") {
       config_.activation = DecoderActivation::kGelu;
     } else {
-      refuse(file_.at(key), fmt::format("the activation {}", quote_text(name)));
+      refuse(at(key), fmt::format("the activation {}", quote_text(name)));
     }
   }
 
@@ -121,7 +151,7 @@ class FolderConfigReader {
     if (has("layer_types")) {
       read_layer_types();
     } else if (has("max_window_layers")) {
-      const int64_t whole = file_.at("max_window_layers").get_int();
+      const int64_t whole = at("max_window_layers").get_int();
       for (int64_t i = 0; i < std::min(whole, config_.layers); ++i) kind(i).windowed = false;
     }
     if (has("no_rope_layers")) read_unturned_layers();
@@ -130,7 +160,7 @@ class FolderConfigReader {
   DecoderLayerKind& kind(int64_t layer) { return config_.kinds[static_cast<size_t>(layer)]; }
 
   JsonCursor list_of_layers(std::string_view key) const {
-    const JsonCursor list = file_.at(key);
+    const JsonCursor list = at(key);
     if (!list.raw().is_array() || static_cast<int64_t>(list.size()) != config_.layers)
       list.fail_here(fmt::format("expected an array of {} elements, one for each layer", config_.layers));
     return list;
@@ -157,17 +187,18 @@ class FolderConfigReader {
 
   /// Version 5 has rope_parameters, maybe one for each kind of layer; version 4 rope_theta and rope_scaling.
   void read_rotaries() {
+    if (config_.learned_positions) return config_.rotaries.clear();
     Rotary rotary = config_.rotaries[0];
     rotary.base = number("rope_theta", rotary.base);
-    read_part(file_);
-    const bool parts = has("rope_parameters") && present(file_.at("rope_parameters"), "full_attention");
-    if (has("rope_scaling")) read_rotary(file_.at("rope_scaling"), rotary);
-    if (has("rope_parameters") && !parts) read_rotary(file_.at("rope_parameters"), rotary);
-    if (parts) read_rotary(file_.at("rope_parameters").at("full_attention"), rotary);
+    read_part(file_, name_in_file("partial_rotary_factor"));
+    const bool parts = has("rope_parameters") && present(at("rope_parameters"), "full_attention");
+    if (has("rope_scaling")) read_rotary(at("rope_scaling"), rotary);
+    if (has("rope_parameters") && !parts) read_rotary(at("rope_parameters"), rotary);
+    if (parts) read_rotary(at("rope_parameters").at("full_attention"), rotary);
     Rotary windowed{number("rope_local_base_freq", architecture_.local_rotary_base), {}};
-    if (parts && present(file_.at("rope_parameters"), "sliding_attention")) {
+    if (parts && present(at("rope_parameters"), "sliding_attention")) {
       windowed.base = rotary.base;
-      read_rotary(file_.at("rope_parameters").at("sliding_attention"), windowed);
+      read_rotary(at("rope_parameters").at("sliding_attention"), windowed);
     }
     config_.rotaries = {std::move(rotary)};
     if (windowed.base == 0) return;
@@ -176,17 +207,16 @@ class FolderConfigReader {
       each.rotary = each.windowed && each.rotary == 0 ? 1 : each.rotary;
   }
 
-  void read_part(const JsonCursor& place) {
-    if (!present(place, "partial_rotary_factor")) return;
-    const double part = place.at("partial_rotary_factor").get_double();
-    if (!(part > 0) || !(part <= 1))
-      place.at("partial_rotary_factor").fail_here(fmt::format("{} is no part", part));
+  void read_part(const JsonCursor& place, std::string_view key) {
+    if (!present(place, key)) return;
+    const double part = place.at(key).get_double();
+    if (!(part > 0) || !(part <= 1)) place.at(key).fail_here(fmt::format("{} is no part", part));
     config_.rotary_width = static_cast<int64_t>(static_cast<double>(config_.head_width) * part);
   }
 
   void read_rotary(const JsonCursor& place, Rotary& rotary) {
     if (present(place, "rope_theta")) rotary.base = place.at("rope_theta").get_double();
-    read_part(place);
+    read_part(place, "partial_rotary_factor");
     const char* key = present(place, "rope_type") ? "rope_type" : "type";
     const std::string type = place.at(key).get_string();
     if (type == "linear") {

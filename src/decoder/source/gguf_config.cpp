@@ -24,7 +24,10 @@ class GgufConfigReader {
       config_.chat_template = file_.get_string("tokenizer.chat_template");
     read_sizes();
     read_biases();
-    config_.norm_eps = file_.get_number(key("attention.layer_norm_rms_epsilon"));
+    config_.norm_eps = file_.get_number(
+        key(config_.layer_norms ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
+    if (config_.parallel && has("use_parallel_residual"))
+      config_.parallel = file_.get_bool(key("use_parallel_residual"));
     refuse_others();
     read_window();
     read_rotaries();
@@ -79,8 +82,8 @@ class GgufConfigReader {
       return file_.try_tensor(fmt::format("blk.0.{}.bias", part)) != nullptr;
     };
     config_.qkv_bias = config_.qkv_bias || has_bias("attn_q");
-    config_.output_bias = has_bias("attn_output");
-    config_.forward_bias = has_bias("ffn_down");
+    config_.output_bias = config_.output_bias || has_bias("attn_output");
+    config_.forward_bias = config_.forward_bias || has_bias("ffn_down");
   }
 
   void refuse_others() const {
@@ -103,6 +106,7 @@ class GgufConfigReader {
   }
 
   void read_rotaries() {
+    if (config_.learned_positions) return config_.rotaries.clear();
     config_.rotary_width = size("rope.dimension_count", config_.head_width, config_.head_width);
     Rotary rotary;
     rotary.base = number("rope.freq_base", architecture_.rotary_base);

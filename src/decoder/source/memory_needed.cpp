@@ -38,6 +38,9 @@ void require_memory_for(const WeightSource& weights, const DecoderConfig& config
   add(weights.values());
   const int64_t factors[] = {4, config.layers, config.kv_heads, config.head_width, context};
   add(checked_product(std::span<const int64_t>(factors)));
+  // Tables of rotary positions: two of them in float32, while they are made five in double precision.
+  const int64_t tables[] = {12, static_cast<int64_t>(config.rotaries.size()), config.head_width, context};
+  add(checked_product(std::span<const int64_t>(tables)));
   const int64_t available = free_bytes();
   if (needed && *needed <= available) return;
   fail(ErrorCode::kInvalidArgument,

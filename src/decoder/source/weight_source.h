@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "archive/gguf/gguf.h"
 #include "archive/safetensors/safetensors.h"
+#include "decoder/config.h"
 
 namespace halftone {
 
@@ -33,8 +33,8 @@ class WeightSource {
 };
 
 std::unique_ptr<WeightSource> gguf_weights(GgufReader file);
-/// `norms_after`: in such architectures transformers gives the norm before the feed-forward part another name.
-/// kUnsupported if a tensor is neither F32 nor F16 nor BF16.
-std::unique_ptr<WeightSource> folder_weights(SafetensorsFile file, bool norms_after);
+/// Under the names that transformers has for this architecture. kUnsupported if a tensor is neither F32 nor F16 nor BF16.
+std::unique_ptr<WeightSource> folder_weights(SafetensorsFile file, const DecoderTraits& traits,
+                                             FolderNaming naming);
 
 }  // namespace halftone

@@ -49,10 +49,13 @@ class WeightReader {
     weights.embedding = tensor("token_embd", {config_.vocabulary, config_.width});
     weights.norm = norm("output_norm", config_.width);
     read_head(weights);
+    if (config_.learned_positions)
+      weights.positions = tensor("position_embd", {config_.trained_context, config_.width});
     for (layer_ = 0; layer_ < config_.layers && problems_.size() <= kMaxProblems; ++layer_)
       weights.layers.push_back(read_layer());
-    if (!only_look_ && config_.embedding_scale != 1) scale_embedding(weights);
-    if (!only_look_) weights.norm.mul_(logit_factor());
+    if (only_look_) return weights;
+    if (config_.embedding_scale != 1) scale_embedding(weights);
+    weights.norm = scaled(weights.norm, logit_factor());
     return weights;
   }
 
@@ -68,7 +71,7 @@ class WeightReader {
   /// Where the head is the embedding, it must not see the factor.
   void scale_embedding(DecoderWeights& weights) const {
     weights.embedding.mul_(config_.embedding_scale);
-    if (!weights.head.defined()) weights.norm.mul_(1 / config_.embedding_scale);
+    if (!weights.head.defined()) weights.norm = scaled(weights.norm, 1 / config_.embedding_scale);
   }
   double logit_factor() const {
     return config_.logit_cap > 0 ? config_.logit_scale / config_.logit_cap : config_.logit_scale;
@@ -93,15 +96,17 @@ class WeightReader {
   void read_attention(DecoderLayerWeights& layer) {
     const int64_t queries = config_.heads * config_.head_width, keys = config_.kv_heads * config_.head_width;
     if (source_.has(source_.name_of("attn_qkv", "weight", layer_))) {
-      const auto parts = split(linear("attn_qkv", queries + 2 * keys, config_.width, config_.qkv_bias),
-                               {queries, keys, keys});
+      const auto parts =
+          split(in_thirds(linear("attn_qkv", queries + 2 * keys, config_.width, config_.qkv_bias)),
+                {queries, keys, keys});
       layer.query = parts[0], layer.key = parts[1], layer.value = parts[2];
     } else {
       layer.query = linear("attn_q", queries, config_.width, config_.qkv_bias);
       layer.key = linear("attn_k", keys, config_.width, config_.qkv_bias);
       layer.value = linear("attn_v", keys, config_.width, config_.qkv_bias);
     }
-    for (auto* each : {&layer.query, &layer.key}) *each = {reordered(each->weight), reordered(each->bias)};
+    layer.query = reordered(layer.query);
+    layer.key = reordered(layer.key);
     layer.attention_output = result(linear("attn_output", config_.width, queries, config_.output_bias));
   }
 
@@ -113,6 +118,11 @@ class WeightReader {
   }
 
   void read_forward(DecoderLayerWeights& layer) {
+    layer.down = result(linear("ffn_down", config_.width, config_.hidden, config_.forward_bias));
+    if (!config_.gated) {
+      layer.up = linear("ffn_up", config_.hidden, config_.width, config_.forward_bias);
+      return;
+    }
     const std::string joined = source_.name_of("ffn_gate_up", "weight", layer_);
     const std::string apart = source_.name_of("ffn_gate", "weight", layer_);
     if (source_.has(joined) && !source_.has(apart)) {
@@ -123,31 +133,51 @@ class WeightReader {
       layer.gate = linear("ffn_gate", config_.hidden, config_.width, config_.forward_bias);
       layer.up = linear("ffn_up", config_.hidden, config_.width, config_.forward_bias);
     }
-    layer.down = result(linear("ffn_down", config_.width, config_.hidden, config_.forward_bias));
   }
 
-  LinearWeights linear(std::string_view part, int64_t outputs, int64_t inputs, bool bias) {
-    LinearWeights linear{tensor(part, {outputs, inputs}), {}};
+  BiasedWeight linear(std::string_view part, int64_t outputs, int64_t inputs, bool bias) {
+    BiasedWeight linear;
+    if (config_.transposed) {
+      const at::Tensor weight = tensor(part, {inputs, outputs});
+      if (!only_look_) linear.weight = weight.t().contiguous();
+    } else {
+      linear.weight = tensor(part, {outputs, inputs});
+    }
     if (bias) linear.bias = tensor(part, {outputs}, "bias");
     return linear;
   }
 
-  at::Tensor norm(std::string_view part, int64_t width) {
-    const at::Tensor weight = tensor(part, {width});
-    return only_look_ || config_.norm_offset == 0 ? weight : weight + config_.norm_offset;
+  BiasedWeight norm(std::string_view part, int64_t width) {
+    BiasedWeight norm{tensor(part, {width}), {}};
+    if (config_.layer_norms) norm.bias = tensor(part, {width}, "bias");
+    if (!only_look_ && config_.norm_offset != 0) norm.weight = norm.weight + config_.norm_offset;
+    return norm;
+  }
+
+  static BiasedWeight scaled(const BiasedWeight& given, double factor) {
+    const auto times = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor * factor : tensor; };
+    return factor == 1 ? given : BiasedWeight{times(given.weight), times(given.bias)};
   }
 
   /// What is added to the residual stream has the config's factor, in the last step that makes it.
-  at::Tensor residual(const at::Tensor& weight) const {
-    return weight.defined() && config_.residual_scale != 1 ? weight * config_.residual_scale : weight;
-  }
-  LinearWeights result(const LinearWeights& linear) const {
-    if (config_.norms_after) return linear;
-    return {residual(linear.weight), residual(linear.bias)};
+  BiasedWeight residual(const BiasedWeight& last) const { return scaled(last, config_.residual_scale); }
+  BiasedWeight result(const BiasedWeight& linear) const {
+    return config_.norms_after ? linear : residual(linear);
   }
 
-  static std::vector<LinearWeights> split(const LinearWeights& linear, const Shape& rows) {
-    std::vector<LinearWeights> parts;
+  /// Rows of all queries, all keys, all values.
+  BiasedWeight in_thirds(const BiasedWeight& joined) const {
+    if (!config_.qkv_by_heads || only_look_) return joined;
+    const auto sorted = [&](const at::Tensor& rows) {
+      return rows.defined()
+                 ? rows.view({config_.heads, 3, config_.head_width, -1}).transpose(0, 1).reshape(rows.sizes())
+                 : rows;
+    };
+    return {sorted(joined.weight), sorted(joined.bias)};
+  }
+
+  static std::vector<BiasedWeight> split(const BiasedWeight& linear, const Shape& rows) {
+    std::vector<BiasedWeight> parts;
     int64_t at = 0;
     for (const int64_t count : rows) {
       const auto part = [&](const at::Tensor& whole) {
@@ -160,11 +190,14 @@ class WeightReader {
   }
 
   /// Rows of queries or keys.
-  at::Tensor reordered(const at::Tensor& rows) const {
-    if (!rows.defined() || order_.empty()) return rows;
-    return rows.view({rows.size(0) / config_.head_width, config_.head_width, -1})
-        .index_select(1, at::tensor(order_))
-        .reshape(rows.sizes());
+  BiasedWeight reordered(const BiasedWeight& given) const {
+    const auto sorted = [&](const at::Tensor& rows) {
+      if (!rows.defined() || order_.empty()) return rows;
+      return rows.view({rows.size(0) / config_.head_width, config_.head_width, -1})
+          .index_select(1, at::tensor(order_))
+          .reshape(rows.sizes());
+    };
+    return {sorted(given.weight), sorted(given.bias)};
   }
 
   at::Tensor tensor(std::string_view part, const Shape& shape, std::string_view kind = "weight") {

@@ -7,25 +7,26 @@
 
 namespace halftone {
 
-/// y = x · weightᵀ + bias
-struct LinearWeights {
-  at::Tensor weight;  ///< [outputs, inputs]
-  at::Tensor bias;    ///< [outputs], or undefined
+/// Of a linear, weight [outputs, inputs], or of a norm.
+struct BiasedWeight {
+  at::Tensor weight;
+  at::Tensor bias;  ///< undefined: none
 };
 
-/// The weights of one layer. Norms that the architecture has not are undefined.
+/// The weights of one layer. What the architecture has not is undefined.
 struct DecoderLayerWeights {
-  at::Tensor attention_norm, feed_forward_norm;              ///< before
-  at::Tensor attention_after_norm, feed_forward_after_norm;  ///< after
-  LinearWeights query, key, value, attention_output;
-  at::Tensor query_norm, key_norm;  ///< [head width], or [heads · head width]: over all heads
-  LinearWeights gate, up, down;
+  BiasedWeight attention_norm, feed_forward_norm;              ///< before
+  BiasedWeight attention_after_norm, feed_forward_after_norm;  ///< after
+  BiasedWeight query, key, value, attention_output;
+  BiasedWeight query_norm, key_norm;  ///< [head width], or [heads · head width]: over all heads
+  BiasedWeight gate, up, down;
 };
 
 struct DecoderWeights {
   at::Tensor embedding;  ///< [vocabulary, width]
-  at::Tensor norm;
-  at::Tensor head;  ///< [vocabulary, width]; undefined: the embedding
+  BiasedWeight norm;
+  at::Tensor head;       ///< [vocabulary, width]; undefined: the embedding
+  at::Tensor positions;  ///< [positions, width]; undefined: positions are not learned
   std::vector<DecoderLayerWeights> layers;
 };
 

@@ -25,7 +25,7 @@ class Completion(CliTest):
         commands = self.commands()
         self.assertGreater(len(commands), 14)
         self.assertEqual(self.bash("qu"), ["quantize"])
-        self.assertEqual(self.bash("c"), ["compare", "completion"])
+        self.assertEqual(self.bash("c"), ["chat", "compare", "completion"])
         self.assertEqual(set(self.bash("")), {*commands, "help", "--help", "--version"})
         self.assertEqual(self.bash("help", "tu"), ["tune"])
 

@@ -42,7 +42,7 @@ Variables variables_of(jinja::Rendering& rendering, const std::vector<ChatMessag
   for (const char* name : {"tools", "documents"})
     if (!options.variables.contains(name)) variables.emplace_back(name, jinja::None{});
   for (const auto& [name, json] : options.variables) {
-    std::erase_if(variables, [&](const auto& each) { return each.first == name; });
+    std::erase_if(variables, [&known = name](const auto& each) { return each.first == known; });
     variables.emplace_back(name, variable(rendering, name, json));
   }
   return variables;

@@ -51,9 +51,9 @@ Value filter_string(const FilterCall& call) {
   return as_text(call.rendering, call.value);
 }
 
-Value filter_same(const FilterCall& call) {
+Value filter_safe(const FilterCall& call) {
   call.bound({});
-  return call.value;
+  return call.rendering.safe_text(call.text());
 }
 
 Value filter_length(const FilterCall& call) {
@@ -308,7 +308,7 @@ constexpr std::pair<std::string_view, Filter> kFilters[] = {
     {"lower", filter_text_case},   {"map", filter_map},
     {"reject", filter_select},     {"rejectattr", filter_select},
     {"replace", filter_replace},   {"reverse", filter_reverse},
-    {"safe", filter_same},         {"select", filter_select},
+    {"safe", filter_safe},         {"select", filter_select},
     {"selectattr", filter_select}, {"string", filter_string},
     {"title", filter_text_case},   {"tojson", filter_tojson},
     {"trim", filter_trim},         {"upper", filter_text_case},

@@ -335,6 +335,8 @@ Value call_method(Rendering& rendering, const Method& method, const Arguments& a
   if (const Dict* dict = try_dict(method.self))
     return call_dict_method(rendering, *dict, method.name, arguments);
   const std::string* text = try_text(method.self);
+  if (rendering.is_safe(method.self))
+    rendering.fail_unsupported(fmt::format("the method {} of a text that safe has marked", method.name));
   return (*try_text_method(method.name))({rendering, method.name, *text, arguments});
 }
 

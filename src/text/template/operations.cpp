@@ -70,6 +70,22 @@ Value calculate_integers(Rendering& rendering, std::string_view op, int64_t a, i
   return down ? rest + b : rest;
 }
 
+/// For HTML, as Python's package markupsafe does it.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    constexpr std::string_view kLetters = "&<>'\"";
+    constexpr std::string_view kNames[] = {"&amp;", "&lt;", "&gt;", "&#39;", "&#34;"};
+    const size_t found = kLetters.find(c);
+    if (found == std::string_view::npos) {
+      out += c;
+    } else {
+      out += kNames[found];
+    }
+  }
+  return out;
+}
+
 Value repeated(Rendering& rendering, const std::string& text, int64_t count) {
   const auto times = static_cast<size_t>(std::max<int64_t>(count, 0));
   const auto bytes = checked_mul(times, text.size());
@@ -239,6 +255,12 @@ Value calculate(Rendering& rendering, std::string_view op, const Value& a, const
   const std::string *left_text = try_text(a), *right_text = try_text(b);
   if (op == "+" && left_text != nullptr && right_text != nullptr) {
     rendering.reserve(left_text->size() + right_text->size());  // before it is there
+    const bool left_safe = rendering.is_safe(a), right_safe = rendering.is_safe(b);
+    if (left_safe || right_safe) {
+      rendering.reserve(5 * (left_text->size() + right_text->size()));
+      return rendering.safe_text((left_safe ? *left_text : escaped(*left_text)) +
+                                 (right_safe ? *right_text : escaped(*right_text)));
+    }
     return rendering.text(*left_text + *right_text);
   }
   const List *left_list = try_list(a), *right_list = try_list(b);

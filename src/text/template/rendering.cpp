@@ -54,6 +54,17 @@ Value Rendering::text(std::string text) {
   return &texts_.emplace_back(std::move(text));
 }
 
+Value Rendering::safe_text(std::string text) {
+  const Value value = this->text(std::move(text));
+  reserve(kBytesOfObject);
+  safe_texts_.insert(try_text(value));
+  return value;
+}
+
+bool Rendering::is_safe(const Value& value) const {
+  return !safe_texts_.empty() && safe_texts_.contains(try_text(value));
+}
+
 Value Rendering::list(std::vector<Value> items, ListKind kind) {
   reserve(kBytesOfObject + kBytesOfItem * items.size());
   return &lists_.emplace_back(List{std::move(items), kind});

@@ -6,6 +6,7 @@
 #include <ctime>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ class Rendering {
   void spend_on(size_t bytes) { spend(bytes / 64 + 1); }
 
   Value text(std::string text);
+  /// A text that `safe` has marked: + escapes what is added to it for HTML, though nothing else here does.
+  Value safe_text(std::string text);
+  bool is_safe(const Value& value) const;
   Value list(std::vector<Value> items, ListKind kind = ListKind::kList);
   Value dict(std::vector<std::pair<Value, Value>> entries);
   Namespace* make_namespace();
@@ -73,6 +77,7 @@ class Rendering {
   size_t steps_left_ = kMaxSteps;
   size_t bytes_left_ = kMaxBytes;
   std::deque<std::string> texts_;
+  std::set<const std::string*> safe_texts_;
   std::deque<List> lists_;
   std::deque<Dict> dicts_;
   std::deque<Namespace> namespaces_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "archive/safetensors/safetensors.h"
-#include "decoder/config.h"
+#include "decoder/source/config.h"
 
 namespace halftone {
 
